@@ -48,7 +48,7 @@ sanitize: $(SETUP)
 	$(BIN)/python native/compiler.py --sanitize
 	LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libasan.so) PYTHONMALLOC=malloc PYTHONPATH=build/sanitized \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	$(BIN)/python -m pytest -n 0 tests/native tests/step/test_lanes.py tests/solver/test_active_set.py tests/solver/test_interior_point.py tests/solver/test_working_set.py
+	$(BIN)/python -m pytest -n 0 tests/native tests/slot/step/test_lanes.py tests/solver/test_active_set.py tests/solver/test_interior_point.py tests/solver/test_working_set.py
 
 # The same on 64-bit ARM or x86, emulated on the other: needs root, debootstrap and qemu-user-static.
 # `make test-arm TESTS='tests/rules tests/solver'` takes these.
@@ -91,7 +91,7 @@ backup-agent: $(SETUP)
 
 # A sweep, killed 20 times at work: every result once, none half written, no process left behind.
 kill-sweep: $(SETUP)
-	$(BIN)/python -m tests.sweeps.kills --kills 20
+	$(BIN)/python -m tests.evaluation.sweeps.kills --kills 20
 
 # A sweep on a Dask cluster and on a Ray cluster of two processes each, one of them killed.
 test-cluster: $(VENV)/.ready-cluster

@@ -29,7 +29,7 @@ EMPTY = """
 import uvicorn
 from typing import Any
 from fastapi import FastAPI
-from coldq.commands.serve import bound
+from coldq.cli.serve import bound
 app = FastAPI()
 @app.put("/empty")
 async def empty() -> dict[str, int]:

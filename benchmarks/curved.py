@@ -13,7 +13,7 @@ import coldq
 from benchmarks.clock import in_turns
 from benchmarks.families import Array, Slot, objective
 from benchmarks.peers import Answer
-from coldq.step import solve
+from coldq.slot.step import solve
 
 P, N, K = 20, 5, 8
 WEIGHT = 2500.0

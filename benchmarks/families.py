@@ -17,7 +17,7 @@ HORIZON = 5000
 
 
 class Slot(NamedTuple):
-    """What the step of one slot is given: the arguments of ``coldq.step.solve``, in order."""
+    """What the step of one slot is given: the arguments of ``coldq.slot.step.solve``, in order."""
 
     center: Array
     gradient: Array

@@ -16,9 +16,9 @@ import coldq
 from benchmarks.clock import timed
 from benchmarks.families import Array, Slot, objective
 from benchmarks.peers import Answer
+from coldq.slot.step import solve
 from coldq.solver.problem import HALF, AffineProblem
 from coldq.solver.simplices import solve_in_one_block
-from coldq.step import solve
 
 clarabel: Any = import_module("clarabel")
 

@@ -12,7 +12,7 @@ import coldq
 from benchmarks.clock import in_turns
 from benchmarks.families import HORIZON, Family
 from coldq.learners.card import WHOLE_CONSTRAINT
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 
 @dataclass(frozen=True)

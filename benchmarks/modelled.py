@@ -13,7 +13,7 @@ import coldq
 from benchmarks.families import Array, Slot
 from benchmarks.peers import Answer
 from coldq.learners import coldq as coldq_learner
-from coldq.step import Step
+from coldq.slot.step import Step
 
 
 def _violation(x: cp.Variable, constraint: Any) -> Any:
@@ -77,7 +77,7 @@ class WithParameters:
 
 
 class LearnersStep:
-    """CVXPY with parameters behind the signature of ``coldq.step.solve``."""
+    """CVXPY with parameters behind the signature of ``coldq.slot.step.solve``."""
 
     def __init__(self, slot: Slot) -> None:
         self.peer = WithParameters(slot)

@@ -14,7 +14,7 @@ from benchmarks.clock import in_turns
 from benchmarks.families import Array, Family, Slot, objective
 from benchmarks.modelled import RebuiltEachSlot, WithParameters
 from benchmarks.peers import AFFINE_PEERS, EXACT, CapacityDual, OurPublicStep, OurStep
-from coldq.step import solve
+from coldq.slot.step import solve
 
 WRONG = 1e-3  # the relative gap above which an answer is counted as wrong
 

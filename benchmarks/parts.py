@@ -15,10 +15,10 @@ import numpy as np
 from benchmarks.batch import stack
 from benchmarks.families import Slot, time_varying
 from benchmarks.peers import DAQPRefilled
+from coldq.slot.step import solve
 from coldq.solver.api import newton_step
 from coldq.solver.cascade import PATIENT
 from coldq.solver.problem import zeros_of
-from coldq.step import solve
 
 SLOTS, TURNS = 300, 15
 

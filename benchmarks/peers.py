@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 
 import coldq
 from benchmarks.families import Array, Slot
-from coldq.step import solve
+from coldq.slot.step import solve
 
 Answer = tuple[Array, bool]
 

@@ -28,16 +28,16 @@ from typing import Any
 import numpy as np
 
 import coldq
-from coldq._tables import console
-from coldq._values import Array
-from coldq.commands.compare import rates_of
-from coldq.constraints import Affine
-from coldq.experiments.compare import comparisons
-from coldq.losses import Linear
+from coldq.base.arrays import Array
+from coldq.cli.compare import rates_of
+from coldq.cli.tables import console
+from coldq.cli.terminal import print_comparison, print_overall
+from coldq.evaluation.compare import comparisons
 from coldq.problems.autoscale import CAPACITY
 from coldq.problems.job_scheduling import request_trace
 from coldq.problems.slots import WholeStream
-from coldq.report.terminal import print_comparison, print_overall
+from coldq.slot.constraints import Affine
+from coldq.slot.losses import Linear
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

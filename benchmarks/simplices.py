@@ -19,7 +19,7 @@ from scipy import sparse
 import coldq
 from benchmarks.clock import timed
 from benchmarks.families import Array, Slot
-from coldq.step import solve
+from coldq.slot.step import solve
 
 clarabel: Any = import_module("clarabel")
 highspy: Any = import_module("highspy")

@@ -28,8 +28,8 @@ from scipy import sparse
 import coldq
 from benchmarks.batch import on_threads
 from benchmarks.large import budgets, clashing
-from coldq.networks import metropolis, ring
-from coldq.step import solve
+from coldq.learners.networks import metropolis, ring
+from coldq.slot.step import solve
 
 STEP = 1.5  # from one size to the next
 MOST = 2.5  # times more that it may cost

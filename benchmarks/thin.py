@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import coldq
-from coldq.step import solve
-from coldq.step.reference import reference_step
+from coldq.slot.step import solve
+from coldq.slot.step.reference import reference_step
 
 
 def best(call: Callable[[], Any], count: int) -> float:

@@ -12,7 +12,7 @@ from benchmarks.clock import in_turns, timed
 from benchmarks.families import HORIZON, Family, Moment
 from benchmarks.modelled import LearnersStep, stepping_with
 from coldq.learners.learner import QueueState
-from coldq.step import solve
+from coldq.slot.step import solve
 
 
 @dataclass(frozen=True)

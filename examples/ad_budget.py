@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 import coldq
-from coldq.commands import command
-from coldq.files import whole_file
+from coldq.base.files import whole_file
+from coldq.cli import command
 
 MARKETS = np.array([0, 0, 0, 0, 1, 1, 1, 1])  # the market of every channel
 BUDGETS = np.array([0.25, 0.35])  # money a slot

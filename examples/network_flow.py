@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import coldq
-from coldq.commands import command
-from coldq.files import whole_file
+from coldq.base.files import whole_file
+from coldq.cli import command
 
 NODES = 6
 EDGES = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 4), (3, 4), (3, 5), (4, 5), (2, 3), (0, 5)]

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 import coldq
-from coldq.commands import command
-from coldq.files import whole_file
+from coldq.base.files import whole_file
+from coldq.cli import command
 
 ASSETS = 10
 LIMIT = 0.012  # the daily standard deviation that is tolerated

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import coldq
-from coldq.commands import command
-from coldq.files import whole_file
+from coldq.base.files import whole_file
+from coldq.cli import command
 
 SMALL = 1e-3  # MW: less is rounding
 

@@ -19,8 +19,8 @@ import numpy as np
 
 import coldq
 from coldq import networks
-from coldq.commands import command
-from coldq.files import whole_file
+from coldq.base.files import whole_file
+from coldq.cli import command
 
 PIXELS, CLASSES, AGENTS, IMAGES = 784, 10, 4, 8
 P = PIXELS * CLASSES

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import coldq
-from coldq.commands import command
-from coldq.files import whole_file
+from coldq.base.files import whole_file
+from coldq.cli import command
 
 CAPACITY = np.array([8.0, 10.0, 12.0])  # requests that a unit of each pool serves in a slot
 SMALL = 1e-6  # requests: less is rounding

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from coldq.tasks.processes import ONE_THREAD
+from coldq.evaluation.tasks.processes import ONE_THREAD
 from tests import chromium
 
 # Any machine may be busy: no verdict depends on its speed.

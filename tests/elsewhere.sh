@@ -16,7 +16,7 @@ root=$PWD/build/$kind
 site=$root/coldq/site
 tests=("$@")
 if [ $# -eq 0 ]; then
-    tests=(tests/native tests/step/test_affine_rows.py tests/properties/test_identical_bits.py README.md)
+    tests=(tests/native tests/slot/step/test_affine_rows.py tests/properties/test_identical_bits.py README.md)
 fi
 if [ "$(uname -m)" = $machine ]; then
     exec .venv/bin/python -m pytest "${tests[@]}"

@@ -159,7 +159,7 @@ DOMAINS = (
 
 def make_domain(
     rng: np.random.Generator, kind: str, p: int, bounded: bool = False
-) -> coldq.domains.Domain:
+) -> coldq.slot.domains.Domain:
     """A domain of a kind; polytopes have more or fewer rows than coordinates, some redundant."""
     M = int(rng.integers(1, p + 4))
     A, inside = rng.standard_normal((M, p)), rng.uniform(-0.5, 0.5, p)

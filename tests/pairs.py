@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.optimize import lsq_linear, nnls
 
 import coldq
-from coldq.step.reference import domain_limits, modelled_rows
+from coldq.slot.step.reference import domain_limits, modelled_rows
 from tests.convex_functions import KINKED, SMOOTH, make_functions
 from tests.curved_instances import CURVED_CATEGORIES, make_curved
 from tests.instances import CATEGORIES, make_domain, make_instance

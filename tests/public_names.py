@@ -9,24 +9,24 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from coldq._values import arguments_of
+import coldq
+from coldq.base.arrays import arguments_of
 
 RECORDED = Path(__file__).parent / "data" / "public-names.txt"
 COMMAND = "python -m tests.public_names"
 MODULES = (
-    "coldq",
-    "coldq.adapters",
-    "coldq.bounds",
-    "coldq.checks",
-    "coldq.learners",
-    "coldq.networks",
-    "coldq.problems",
-    "coldq.schedules",
+    "",
+    ".adapters",
+    ".bounds",
+    ".checks",
+    ".learners",
+    ".networks",
+    ".problems",
+    ".schedules",
 )
 
 
@@ -35,9 +35,9 @@ def public_names() -> list[str]:
     found: set[str] = set()
     first: dict[int, str] = {}
     for module in MODULES:
-        home = import_module(module)
+        home = getattr(coldq, module[1:]) if module else coldq
         for name in _names(home):
-            path, value = f"{module}.{name}", getattr(home, name)
+            path, value = f"coldq{module}.{name}", getattr(home, name)
             known = first.setdefault(id(value), path)
             found.update(_lines(path, value) if known == path else [f"{path} is {known}"])
     return sorted(found)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from coldq.domains import Box
-from coldq.experiments.claims import check_claims
-from coldq.experiments.figures import Entry, Setting, find
-from coldq.experiments.published import end_points
-from coldq.experiments.reproduce import Reproduction
-from coldq.experiments.runs import Stepping, run_figures
 from coldq.learners import OGD
+from coldq.paper.claims import check_claims
+from coldq.paper.figures import Entry, Setting, find
+from coldq.paper.published import end_points
+from coldq.paper.reproduce import Reproduction
+from coldq.paper.runs import Stepping, run_figures
 from coldq.problems import OnlineLinear, OnlineQuadratic, TimeVarying
+from coldq.slot.domains import Box
 
 SEEDS = (0, 1, 2)
 AWKWARD = "<b>OGD</b> & \"sons'"

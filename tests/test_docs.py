@@ -18,7 +18,7 @@ import pytest
 import typer
 
 import coldq
-from coldq.cli import app
+from coldq.cli.app import app
 from tests.processes import HANGING
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,7 @@ import pytest
 import coldq
 from coldq.learners import CATALOGUE
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 X = coldq.Box(0.0, 10.0, dim=3)
 FEEDBACK = coldq.Feedback(coldq.Linear(-np.ones(3)), coldq.Affine(np.ones((1, 3)), [1.0]))
@@ -113,9 +113,11 @@ def test_a_step_says_which_array_no_kernel_can_read(name: str, batch, domain) ->
     }
     for words, given in odd.items():
         with pytest.raises(coldq.InvalidInput, match=f"^{name} must be .*, but is of {words}"):
-            coldq.step.solve(**{**sound, name: given}, constraint=rows, domain=domain)
+            coldq.slot.step.solve(**{**sound, name: given}, constraint=rows, domain=domain)
     with pytest.raises(coldq.InvalidInput, match="do not fit together"):
-        coldq.step.solve(**{**sound, name: np.ones((*batch, 4))}, constraint=rows, domain=domain)
+        coldq.slot.step.solve(
+            **{**sound, name: np.ones((*batch, 4))}, constraint=rows, domain=domain
+        )
 
 
 def test_a_loss_cannot_change_the_state() -> None:

@@ -61,7 +61,7 @@ def test_there_are_two_of_them() -> None:
 
 def test_a_long_run_and_a_long_comparator_show_a_bar_which_leaves_nothing(tmp_path: Path) -> None:
     cells = [
-        "import coldq, coldq._notebook as shown",
+        "import coldq, coldq.base.notebook as shown",
         "shown.DELAY = shown.PAUSE = 0.0",
         "import IPython.display as display\nsaid, show = [], display.display",
         "def hear(what, **more):\n    said.append(what.data)\n    return show(what, **more)\n"

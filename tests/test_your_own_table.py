@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import coldq
-from coldq.cli import app
+from coldq.cli.app import app
 from coldq.problems.layout import KEYS, ROW_KEYS, SQUARES_KEYS, layout_of
 
 PAGE = (Path(__file__).parent.parent / "docs" / "your-own-table.md").read_text(encoding="utf-8")

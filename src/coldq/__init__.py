@@ -10,66 +10,43 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from coldq._lazy import homes_of, importer
+from coldq.base.lazy import homes_of, importer
 from coldq.learners import HOMES
 
 if TYPE_CHECKING:
-    from coldq import adapters as adapters
     from coldq import agent as agent
-    from coldq import bounds as bounds
-    from coldq import checks as checks
-    from coldq import forecasts as forecasts
-    from coldq import limit_forecasts as limit_forecasts
-    from coldq import margins as margins
-    from coldq import networks as networks
     from coldq import problems as problems
-    from coldq import schedules as schedules
+    from coldq import theory as bounds  # noqa: F401
     from coldq.agent import Agent as Agent
-    from coldq.comparators import Comparator as Comparator
-    from coldq.comparators import dynamic_comparator as dynamic_comparator
-    from coldq.comparators import static_comparator as static_comparator
-    from coldq.constraints import Affine as Affine
-    from coldq.constraints import Convex as Convex
-    from coldq.constraints import LogCapacity as LogCapacity
-    from coldq.constraints import MaxAffine as MaxAffine
-    from coldq.constraints import QuadraticConstraint as QuadraticConstraint
-    from coldq.constraints import SparseAffine as SparseAffine
-    from coldq.constraints import Stacked as Stacked
-    from coldq.constraints import Unconstrained as Unconstrained
-    from coldq.description import build as build
-    from coldq.description import describe as describe
-    from coldq.domains import Ball as Ball
-    from coldq.domains import Box as Box
-    from coldq.domains import CustomDomain as CustomDomain
-    from coldq.domains import Polytope as Polytope
-    from coldq.domains import Product as Product
-    from coldq.domains import Simplex as Simplex
-    from coldq.errors import Error as Error
-    from coldq.errors import FailedTasks as FailedTasks
-    from coldq.errors import IgnoredFile as IgnoredFile
-    from coldq.errors import Inexact as Inexact
-    from coldq.errors import Infeasible as Infeasible
-    from coldq.errors import InUse as InUse
-    from coldq.errors import InvalidInput as InvalidInput
-    from coldq.errors import KeptAsText as KeptAsText
-    from coldq.errors import NotReadable as NotReadable
-    from coldq.errors import NotRevealed as NotRevealed
-    from coldq.errors import NotSaveable as NotSaveable
-    from coldq.errors import NotWritten as NotWritten
-    from coldq.errors import PastHorizon as PastHorizon
-    from coldq.errors import SharedGradient as SharedGradient
-    from coldq.errors import StepFailed as StepFailed
-    from coldq.errors import UndefinedRegret as UndefinedRegret
-    from coldq.errors import UnknownLearner as UnknownLearner
-    from coldq.errors import UnlikelyUnits as UnlikelyUnits
-    from coldq.errors import WeakPrice as WeakPrice
-    from coldq.errors import WorkerLost as WorkerLost
-    from coldq.errors import WrongState as WrongState
-    from coldq.experiments.compare import compare as compare
-    from coldq.experiments.comparison import Comparison as Comparison
-    from coldq.feedback import Feedback as Feedback
-    from coldq.feedback import Forecast as Forecast
-    from coldq.headroom import tune_headroom as tune_headroom
+    from coldq.base import errors as errors
+    from coldq.base.describe import build as build
+    from coldq.base.describe import describe as describe
+    from coldq.base.errors import Error as Error
+    from coldq.base.errors import FailedTasks as FailedTasks
+    from coldq.base.errors import IgnoredFile as IgnoredFile
+    from coldq.base.errors import Inexact as Inexact
+    from coldq.base.errors import Infeasible as Infeasible
+    from coldq.base.errors import InUse as InUse
+    from coldq.base.errors import InvalidInput as InvalidInput
+    from coldq.base.errors import KeptAsText as KeptAsText
+    from coldq.base.errors import NotReadable as NotReadable
+    from coldq.base.errors import NotRevealed as NotRevealed
+    from coldq.base.errors import NotSaveable as NotSaveable
+    from coldq.base.errors import NotWritten as NotWritten
+    from coldq.base.errors import PastHorizon as PastHorizon
+    from coldq.base.errors import SharedGradient as SharedGradient
+    from coldq.base.errors import StepFailed as StepFailed
+    from coldq.base.errors import UndefinedRegret as UndefinedRegret
+    from coldq.base.errors import UnknownLearner as UnknownLearner
+    from coldq.base.errors import UnlikelyUnits as UnlikelyUnits
+    from coldq.base.errors import WeakPrice as WeakPrice
+    from coldq.base.errors import WorkerLost as WorkerLost
+    from coldq.base.errors import WrongState as WrongState
+    from coldq.evaluation.compare import compare as compare
+    from coldq.evaluation.comparison import Comparison as Comparison
+    from coldq.evaluation.headroom import tune_headroom as tune_headroom
+    from coldq.evaluation.sweeps import Sweep as Sweep
+    from coldq.evaluation.sweeps import sweep as sweep
     from coldq.learners import CLASP as CLASP
     from coldq.learners import COLDQ as COLDQ
     from coldq.learners import MOSP as MOSP
@@ -108,36 +85,60 @@ if TYPE_CHECKING:
     from coldq.learners import YuanLamperski2018 as YuanLamperski2018
     from coldq.learners import YuNeely2020 as YuNeely2020
     from coldq.learners import YuNeelyWei2017 as YuNeelyWei2017
+    from coldq.learners import checks as checks
     from coldq.learners import citation as citation
-    from coldq.losses import GradientAt as GradientAt
-    from coldq.losses import LeastSquares as LeastSquares
-    from coldq.losses import Linear as Linear
-    from coldq.losses import Quadratic as Quadratic
-    from coldq.losses import Smooth as Smooth
-    from coldq.losses import ValueAt as ValueAt
-    from coldq.metrics import ConstraintVariation as ConstraintVariation
-    from coldq.metrics import accumulated_loss as accumulated_loss
-    from coldq.metrics import constraint_variation as constraint_variation
-    from coldq.metrics import dynamic_regret as dynamic_regret
-    from coldq.metrics import growth_exponent as growth_exponent
-    from coldq.metrics import hard_violation as hard_violation
-    from coldq.metrics import infeasible_slots as infeasible_slots
-    from coldq.metrics import path_length as path_length
-    from coldq.metrics import soft_violation as soft_violation
-    from coldq.metrics import static_regret as static_regret
-    from coldq.simulate import simulate as simulate
-    from coldq.step import Step as Step
-    from coldq.step import penalised_step as penalised_step
-    from coldq.sweeps import Sweep as Sweep
-    from coldq.sweeps import sweep as sweep
-    from coldq.theory.certificate import Certificate as Certificate
-    from coldq.theory.certificate import certify as certify
+    from coldq.learners import forecasts as forecasts
+    from coldq.learners import limit_forecasts as limit_forecasts
+    from coldq.learners import margins as margins
+    from coldq.learners import networks as networks
+    from coldq.simulation.certificate import Certificate as Certificate
+    from coldq.simulation.certificate import certify as certify
+    from coldq.simulation.comparators import Comparator as Comparator
+    from coldq.simulation.comparators import dynamic_comparator as dynamic_comparator
+    from coldq.simulation.comparators import static_comparator as static_comparator
+    from coldq.simulation.loop import simulate as simulate
+    from coldq.simulation.metrics import ConstraintVariation as ConstraintVariation
+    from coldq.simulation.metrics import accumulated_loss as accumulated_loss
+    from coldq.simulation.metrics import constraint_variation as constraint_variation
+    from coldq.simulation.metrics import dynamic_regret as dynamic_regret
+    from coldq.simulation.metrics import growth_exponent as growth_exponent
+    from coldq.simulation.metrics import hard_violation as hard_violation
+    from coldq.simulation.metrics import infeasible_slots as infeasible_slots
+    from coldq.simulation.metrics import path_length as path_length
+    from coldq.simulation.metrics import soft_violation as soft_violation
+    from coldq.simulation.metrics import static_regret as static_regret
+    from coldq.simulation.survey import Survey as Survey
+    from coldq.simulation.survey import survey as survey
+    from coldq.simulation.trace import Trace as Trace
+    from coldq.simulation.trace import plot_compare as plot_compare
+    from coldq.slot import adapters as adapters
+    from coldq.slot import schedules as schedules
+    from coldq.slot.constraints import Affine as Affine
+    from coldq.slot.constraints import Convex as Convex
+    from coldq.slot.constraints import LogCapacity as LogCapacity
+    from coldq.slot.constraints import MaxAffine as MaxAffine
+    from coldq.slot.constraints import QuadraticConstraint as QuadraticConstraint
+    from coldq.slot.constraints import SparseAffine as SparseAffine
+    from coldq.slot.constraints import Stacked as Stacked
+    from coldq.slot.constraints import Unconstrained as Unconstrained
+    from coldq.slot.domains import Ball as Ball
+    from coldq.slot.domains import Box as Box
+    from coldq.slot.domains import CustomDomain as CustomDomain
+    from coldq.slot.domains import Polytope as Polytope
+    from coldq.slot.domains import Product as Product
+    from coldq.slot.domains import Simplex as Simplex
+    from coldq.slot.feedback import Feedback as Feedback
+    from coldq.slot.feedback import Forecast as Forecast
+    from coldq.slot.losses import GradientAt as GradientAt
+    from coldq.slot.losses import LeastSquares as LeastSquares
+    from coldq.slot.losses import Linear as Linear
+    from coldq.slot.losses import Quadratic as Quadratic
+    from coldq.slot.losses import Smooth as Smooth
+    from coldq.slot.losses import ValueAt as ValueAt
+    from coldq.slot.step import Step as Step
+    from coldq.slot.step import penalised_step as penalised_step
     from coldq.theory.promise import Promise as Promise
     from coldq.theory.promise import promised as promised
-    from coldq.theory.survey import Survey as Survey
-    from coldq.theory.survey import survey as survey
-    from coldq.trace import Trace as Trace
-    from coldq.trace import plot_compare as plot_compare
 
 __version__ = "0.2.0"
 
@@ -146,52 +147,57 @@ __version__ = "0.2.0"
 _HOME_OF = homes_of(
     {
         "coldq.agent": "Agent",
-        "coldq.comparators": "Comparator dynamic_comparator static_comparator",
-        "coldq.constraints": (
+        "coldq.simulation.comparators": "Comparator dynamic_comparator static_comparator",
+        "coldq.slot.constraints": (
             "Affine Convex LogCapacity MaxAffine QuadraticConstraint SparseAffine Stacked "
             "Unconstrained"
         ),
-        "coldq.description": "build describe",
-        "coldq.domains": "Ball Box CustomDomain Polytope Product Simplex",
-        "coldq.errors": (
+        "coldq.base.describe": "build describe",
+        "coldq.slot.domains": "Ball Box CustomDomain Polytope Product Simplex",
+        "coldq.base.errors": (
             "Error IgnoredFile InUse Inexact Infeasible InvalidInput NotReadable NotRevealed "
             "NotSaveable NotWritten PastHorizon SharedGradient StepFailed UndefinedRegret "
             "UnknownLearner WeakPrice WorkerLost WrongState KeptAsText UnlikelyUnits FailedTasks"
         ),
-        "coldq.feedback": "Feedback Forecast",
-        "coldq.headroom": "tune_headroom",
+        "coldq.slot.feedback": "Feedback Forecast",
+        "coldq.evaluation.headroom": "tune_headroom",
         "coldq.learners": " ".join(HOMES),
-        "coldq.losses": "GradientAt LeastSquares Linear Quadratic Smooth ValueAt",
-        "coldq.metrics": (
+        "coldq.slot.losses": "GradientAt LeastSquares Linear Quadratic Smooth ValueAt",
+        "coldq.simulation.metrics": (
             "ConstraintVariation accumulated_loss constraint_variation dynamic_regret "
             "growth_exponent hard_violation path_length soft_violation static_regret "
             "infeasible_slots"
         ),
-        "coldq.simulate": "simulate",
-        "coldq.step": "Step penalised_step",
-        "coldq.sweeps": "Sweep sweep",
-        "coldq.theory.certificate": "Certificate certify",
+        "coldq.simulation.loop": "simulate",
+        "coldq.slot.step": "Step penalised_step",
+        "coldq.evaluation.sweeps": "Sweep sweep",
+        "coldq.simulation.certificate": "Certificate certify",
         "coldq.theory.promise": "Promise promised",
-        "coldq.theory.survey": "Survey survey",
-        "coldq.trace": "Trace plot_compare",
-        "coldq.experiments.compare": "compare",
-        "coldq.experiments.comparison": "Comparison",
+        "coldq.simulation.survey": "Survey survey",
+        "coldq.simulation.trace": "Trace plot_compare",
+        "coldq.evaluation.compare": "compare",
+        "coldq.evaluation.comparison": "Comparison",
     }
 )
-_MODULES = homes_of(
-    {
-        "coldq": (
-            "adapters agent bounds checks forecasts limit_forecasts margins networks problems "
-            "schedules"
-        )
-    }
-)
+_MODULES = {
+    "adapters": "coldq.slot.adapters",
+    "agent": "coldq.agent",
+    "bounds": "coldq.theory",
+    "checks": "coldq.learners.checks",
+    "errors": "coldq.base.errors",
+    "forecasts": "coldq.learners.forecasts",
+    "limit_forecasts": "coldq.learners.limit_forecasts",
+    "margins": "coldq.learners.margins",
+    "networks": "coldq.learners.networks",
+    "problems": "coldq.problems",
+    "schedules": "coldq.slot.schedules",
+}
 __all__ = ["__version__", *_HOME_OF, *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 _get = importer(__name__, _HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
-    return import_module(f"coldq.{name}") if name in _MODULES else _get(name)
+    return import_module(_MODULES[name]) if name in _MODULES else _get(name)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,6 @@
 """``python -m coldq`` is the command ``coldq``."""
 
-from coldq.cli import run
+from coldq.cli.app import run
 
 if __name__ == "__main__":
     run()

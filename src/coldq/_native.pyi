@@ -5,7 +5,7 @@ Each takes its inputs and returns new arrays, or takes its outputs after them an
 
 from typing import Any
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 
 level: str  # of the processor, for which the functions are compiled
 levels: list[str]  # those that were built and that this machine executes

@@ -88,7 +88,7 @@ def test_what_cannot_be_backed_up_or_restored_is_a_sentence(tmp_path: Path) -> N
 def test_who_works_on_an_agent_does_not_wait_for_its_backup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = import_module("coldq.agent.backup")
+    home = import_module("coldq.agent.backups")
     door, at_work, check = threading.Event(), threading.Event(), home.checked
 
     def long(*given: Any) -> Any:

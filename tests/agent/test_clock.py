@@ -81,7 +81,7 @@ def test_an_agent_does_the_same_whatever_the_clock_says(tmp_path: Path) -> None:
 def test_a_server_does_the_same_whatever_the_clock_says(tmp_path: Path, folder: bool) -> None:
     words = ["coldq", "serve", "--port", "0", "--token", "secret", "--rate", "1000"]
     words += ["--folder", str(tmp_path)] * folder
-    script = f"{JUMPS}\nsys.argv = {words!r}\nfrom coldq.cli import run\nrun()\n"
+    script = f"{JUMPS}\nsys.argv = {words!r}\nfrom coldq.cli.app import run\nrun()\n"
     one = coldq.Agent(LEARNER, 2)
     with started("-c", script) as process:
         assert process.stdout is not None

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import coldq
-from coldq.report.comparison import write_comparison_page
-from coldq.report.page import write_page
-from coldq.report.sweeps import write_sweep_page
-from coldq.sweeps.answers import answers
+from coldq.evaluation.report.comparison import write_comparison_page
+from coldq.evaluation.report.sweeps import write_sweep_page
+from coldq.evaluation.sweeps.answers import answers
+from coldq.paper.report.page import write_page
 from tests.chromium import PATIENCE
 from tests.reproduction import AWKWARD, small_reproduction
 

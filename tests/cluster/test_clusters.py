@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 import coldq
+from tests.evaluation.sweeps.kept import results
+from tests.evaluation.sweeps.pages import commands
 from tests.processes import HANGING
-from tests.sweeps.kept import results
-from tests.sweeps.pages import commands
 
 BIN = Path(sys.executable).parent
 CONFIG = """

@@ -12,7 +12,7 @@ import pytest
 
 import coldq
 from coldq.learners.fused import at_once, experts_at_once
-from coldq.step import Residuals
+from coldq.slot.step import Residuals
 
 P, N = 4, 3
 RNG = np.random.default_rng(4)

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog, minimize_scalar
 
 import coldq
-from coldq import headroom
+from coldq.evaluation import headroom
 
 
 def test_the_best_response_to_affine_rows_is_the_linear_programs() -> None:

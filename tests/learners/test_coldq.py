@@ -9,8 +9,8 @@ import pytest
 
 import coldq
 from coldq.learners.state import QueueState
-from coldq.schedules import Power
-from coldq.step.reference import reference_step
+from coldq.slot.schedules import Power
+from coldq.slot.step.reference import reference_step
 
 X = coldq.Box(0.0, 5.0, dim=2)
 

@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.limit_forecasts import AutoRegressive, ExponentialSmoothing, LastValue, SeasonalValue
-from coldq.margins import AdaptiveConformal, ConformalPID, Headroom, RollingQuantile
+from coldq.learners.limit_forecasts import (
+    AutoRegressive,
+    ExponentialSmoothing,
+    LastValue,
+    SeasonalValue,
+)
+from coldq.learners.margins import AdaptiveConformal, ConformalPID, Headroom, RollingQuantile
 
 T = 160
 rng = np.random.default_rng(3)

@@ -7,13 +7,13 @@ import pytest
 from scipy.optimize import linprog
 
 import coldq
-from coldq.checks import SLOTS, Case
-from coldq.contractions import implied
+from coldq.base.contractions import implied
+from coldq.learners.checks import SLOTS, Case
 from coldq.learners.doubling import epoch
 from coldq.learners.nested_projections import intersect
 from coldq.problems import OnlineLinear, TimeVarying
-from coldq.schedules import Power
-from coldq.step.projection import project_on_rows
+from coldq.slot.schedules import Power
+from coldq.slot.step.projection import project_on_rows
 
 X = coldq.Box([-1.0, 0.0, -2.0], [1.0, 2.0, 0.5])
 
@@ -338,7 +338,7 @@ def test_a_state_that_grows_says_so() -> None:
 
     growing = {learner for learner in CATALOGUE if learner.card.memory == "grows"}
     assert growing == {coldq.NestedProjections, coldq.Switch}
-    from coldq.catalogue import rows
+    from coldq.cli.catalogue import rows
 
     assert {row[0] for row in rows() if "memory grows" in row[6]} == {"NestedProjections", "Switch"}
 

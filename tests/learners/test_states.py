@@ -16,7 +16,7 @@ import pytest
 import coldq
 from coldq.learners import CATALOGUE
 from coldq.learners.state import State
-from coldq.schedules import Custom, Power
+from coldq.slot.schedules import Custom, Power
 
 X = coldq.Box(0.0, 1.0, dim=2)
 ROW = coldq.Affine([[1.0, 1.0]], [1.0])

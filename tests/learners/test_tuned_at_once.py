@@ -11,7 +11,7 @@ import pytest
 import coldq
 from coldq.learners import fused
 from coldq.learners.fused import tuned_at_once
-from coldq.step import Residuals
+from coldq.slot.step import Residuals
 
 P, N = 3, 2
 KINDS = ("rate", "no margin", "forecast", "function", "late", "measured", "gradient", "tight")

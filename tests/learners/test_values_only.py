@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.domains.interior import inside_of
 from coldq.learners.card import Rate
-from coldq.schedules import Power
+from coldq.slot.domains.interior import inside_of
+from coldq.slot.schedules import Power
 
 P = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.25], [0.0, -0.25, 3.0]])
 Q = np.array([1.0, -2.0, 0.5])

@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from coldq import _native, contractions
+from coldq import _native
+from coldq.base import contractions
 from tests.native import plain
 from tests.native.instances import SHAPES, drawn
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from coldq import _native
-from coldq._values import Array
+from coldq.base.arrays import Array
 
 SIZES = [(1, 1), (2, 3), (5, 4), (7, 19), (16, 33), (49, 48), (60, 101), (130, 65)]
 

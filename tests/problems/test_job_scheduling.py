@@ -17,7 +17,7 @@ import coldq
 from coldq.problems import JobScheduling, ZonalPrices
 from coldq.problems.job_scheduling import request_trace
 from coldq.problems.nyiso import may_2017
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 TEN = ("CAPITL", "CENTRL", "DUNWOD", "GENESE", "HUD VL", "LONGIL", "MHK VL", "MILLWD", "N.Y.C.",
        "WEST")  # fmt: skip

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import coldq
 from coldq.problems import Problem
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 
 class Adversary(Problem):

@@ -16,7 +16,7 @@ import pytest
 
 import coldq
 from coldq.learners import CATALOGUE
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 T, P, N = 30, 3, 2
 UNITS = [(1.0, 1e-6, 1e-3), (1e6, 1e-6, 1e5), (1e-6, 1e6, 1e-3)]  # of x, f and g

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq.files import whole_file
+from coldq.base.files import whole_file
 
 from . import common_point, gradient_steps, transcriptions
 from .transcriptions import Slot, T

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 X = coldq.Box(0.0, 10.0, dim=1)
 

@@ -13,7 +13,7 @@ import pytest
 import coldq
 from coldq import networks
 from coldq.learners import CATALOGUE
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 from . import common_point, test_transcriptions
 from .common_point import AGENTS, RULES

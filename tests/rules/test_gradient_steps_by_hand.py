@@ -14,7 +14,7 @@ import pytest
 
 import coldq
 from coldq.learners.wei_yu_neely2020 import entropic_step
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 from .test_by_hand import X, decisions, play, revealed
 

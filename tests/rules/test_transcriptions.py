@@ -11,8 +11,8 @@ import pytest
 
 import coldq
 from coldq.learners import CATALOGUE
-from coldq.schedules import Power
-from coldq.step.reference import reference_step
+from coldq.slot.schedules import Power
+from coldq.slot.step.reference import reference_step
 
 from . import transcriptions
 from .record import GOLDEN, RULES, recorded_slots

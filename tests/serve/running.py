@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-from coldq.commands.serve import bound
+from coldq.cli.serve import bound
 from coldq.serve import create_app
 from coldq.serve.connections import Server, limited
 from tests.processes import HANGING

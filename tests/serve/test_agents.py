@@ -17,7 +17,7 @@ import uvicorn
 
 import coldq
 from coldq.agent.store import Store
-from coldq.commands.serve import bound
+from coldq.cli.serve import bound
 from coldq.serve import create_app
 from coldq.serve.agents import AT_ONCE, Agents
 from tests.processes import HANGING

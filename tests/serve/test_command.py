@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 import coldq
-from coldq.commands.serve import bound, serve
+from coldq.cli.serve import bound, serve
 from tests.agent.feeds import LEARNER, measured
 from tests.processes import HANGING, end, read_line, started, wait_for
 
@@ -104,7 +104,7 @@ def test_nobody_is_let_in_before_the_server_listens() -> None:
 
 ONE_AFTER_THE_OTHER = """
 import sys
-from coldq.cli import run
+from coldq.cli.app import run
 for arguments in sys.argv[1:]:
     sys.argv = ["coldq", "serve", *arguments.split()]
     try:

@@ -30,7 +30,7 @@ FEW = 128  # descriptors
 def serving_with_few(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """A server that may open few files."""
     code = (
-        "import resource, sys; from coldq.cli import run; "
+        "import resource, sys; from coldq.cli.app import run; "
         f"resource.setrlimit(resource.RLIMIT_NOFILE, ({FEW}, {FEW})); "
         "sys.argv = ['coldq', 'serve', '--port', '0', *sys.argv[1:]]; run()"
     )

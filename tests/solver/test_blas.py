@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from coldq._system import cores
+from coldq.base.system import cores
 
 TWO = [min(2, cores())]  # BLAS takes no more threads than there are cores
 

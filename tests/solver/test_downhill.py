@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import linprog
 
 import coldq
+from coldq.slot.step.reference import reference_step
 from coldq.solver import cascade, simplices
 from coldq.solver.answer import TOLERANCE
-from coldq.step.reference import reference_step
 from tests import pairs
 from tests.instances import Instance, residual_of
 from tests.solver.test_interior_point import KINDS, clashing, vary

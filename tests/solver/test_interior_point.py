@@ -9,10 +9,10 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq._values import Array
+from coldq.base.arrays import Array
+from coldq.slot.step.reference import reference_step
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.interior_point import from_inside
-from coldq.step.reference import reference_step
 from tests import pairs
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
 

@@ -11,14 +11,14 @@ import pytest
 from scipy import sparse
 
 import coldq
+from coldq.slot.step import solve
+from coldq.slot.step.reference import reference_step
 from coldq.solver import cascade
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.api import active_set_extended
 from coldq.solver.cascade import rescue_one
 from coldq.solver.problem import AffineProblem
 from coldq.solver.simplices import entries_of, solve_in_one_block
-from coldq.step import solve
-from coldq.step.reference import reference_step
 from tests.instances import CATEGORIES, Instance, draw_instance, make_instance, residual_of
 
 INF = np.inf
@@ -301,6 +301,6 @@ def test_bad_data_gets_a_sentence(call, words: str) -> None:
 def test_a_nan_on_the_way_is_diagnosed() -> None:
     rows, box = coldq.Affine(np.ones((80, 2)), np.ones(80)), coldq.Box(0.0, 1.0, dim=2)
     with pytest.raises(coldq.InvalidInput, match="gradient must be finite, but is nan"):
-        coldq.step.solve(
+        coldq.slot.step.solve(
             np.zeros(2), np.array([np.nan, 0.0]), np.array(1.0), np.ones(80), rows, box
         )

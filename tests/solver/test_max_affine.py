@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.slot.step import solve
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.max_affine import MaxAffineProblem, solve_batch
-from coldq.step import solve
 
 RNG = np.random.default_rng(2)
 

@@ -10,13 +10,13 @@ import pytest
 from scipy import sparse
 
 import coldq
+from coldq.slot.step.affine import MUCH_SPARSE
+from coldq.slot.step.reference import reference_step
 from coldq.solver.answer import TOLERANCE, Step
 from coldq.solver.api import working_set_step
 from coldq.solver.cascade import FEW_ROWS, PATIENT, rescue, rescue_one, run_affine
 from coldq.solver.problem import AffineProblem
 from coldq.solver.simplices import solve_in_one_block
-from coldq.step.affine import MUCH_SPARSE
-from coldq.step.reference import reference_step
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
 
 N_MANY = 17  # the least that are many

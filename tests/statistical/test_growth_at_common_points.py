@@ -16,7 +16,7 @@ import coldq
 from coldq import networks
 from coldq.learners import CATALOGUE
 from coldq.learners.card import Claim
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 from tests.statistical import test_growth
 from tests.statistical.problems import Corner, Hexagon, NetworkCorner
 from tests.statistical.test_growth import LONG, PROBLEMS, SEEDS, SHORT, bound

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.experiments.compare import first_scored
-from coldq.experiments.rates.growth import growth
-from coldq.experiments.rates.settings import GRID, SQUARE, Row
-from coldq.experiments.scores import score
+from coldq.evaluation.compare import first_scored
+from coldq.evaluation.scores import score
 from coldq.learners.foresight_state import OVERDRAFT, STRETCH
+from coldq.paper.rates.growth import growth
+from coldq.paper.rates.settings import GRID, SQUARE, Row
 from coldq.problems import (
     Autoscale,
     Dispatch,

@@ -21,7 +21,7 @@ import numpy as np
 
 import coldq
 from coldq.problems import Problem
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 
 class Drawn(Problem):

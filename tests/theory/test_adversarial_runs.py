@@ -9,7 +9,7 @@ import pytest
 
 import coldq
 from coldq.problems import Problem
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 from tests.theory.adversarial_runs import Tally, a_run, play
 
 
@@ -24,7 +24,7 @@ def test_a_bound_that_is_exceeded_is_a_complaint() -> None:
     name, found = a_run(1, 0)
     assert isinstance(found, coldq.Certificate)
     check = found.checks[-1]
-    worse = [coldq.theory.certificate.Check("m", "s", check.bound + 1.0, check.bound)]
+    worse = [coldq.simulation.certificate.Check("m", "s", check.bound + 1.0, check.bound)]
     tally = Tally()
     tally.add(0, name, coldq.Certificate("run", (0, 1), None, tuple(worse), ()))
     assert len(tally.complaints) == 1

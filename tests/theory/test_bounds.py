@@ -10,7 +10,7 @@ import pytest
 
 import coldq
 from coldq import bounds
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 T, R, D, G, N, V = 60, 3.0, 2.0, 1.5, 4, 7.0
 KNOWN = {"diameter": R, "gradient_bound": D, "constraint_bound": G, "n_constraints": N}

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from coldq._lazy import homes_of, importer
+from coldq.base.lazy import homes_of, importer
 
 if TYPE_CHECKING:
     from coldq.agent.agent import Agent
-    from coldq.agent.backup import Saved, backup, restore
+    from coldq.agent.backups import Saved, backup, restore
     from coldq.agent.history import History
     from coldq.agent.recovery import Recovered, recover
     from coldq.agent.restored import OtherBits
@@ -22,7 +22,7 @@ __getattr__ = importer(
     homes_of(
         {
             "coldq.agent.agent": "Agent",
-            "coldq.agent.backup": "Saved backup restore",
+            "coldq.agent.backups": "Saved backup restore",
             "coldq.agent.history": "History",
             "coldq.agent.recovery": "Recovered recover",
             "coldq.agent.restored": "OtherBits",

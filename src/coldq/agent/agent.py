@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import batch_shape, one_of, whole_number
 from coldq.agent.applying import applied, applied_or_skipped, getter, log, takes_played
 from coldq.agent.options import LATE, ORDERS
 from coldq.agent.packing import packed
 from coldq.agent.restored import require_same_agent, restored
 from coldq.agent.rounds import Decision, Held, OtherFeedback, Past, Receipt, Settled
 from coldq.agent.store import Store
-from coldq.errors import Error, InUse, InvalidInput, NotReadable, NotWritten
-from coldq.feedback import Feedback, Forecast
+from coldq.base.arrays import batch_shape, one_of, whole_number
+from coldq.base.errors import Error, InUse, InvalidInput, NotReadable, NotWritten
+from coldq.base.protocols import Constraint, Loss, require_learner
 from coldq.learners.learner import State
-from coldq.protocols import Constraint, Loss, require_learner
+from coldq.slot.feedback import Feedback, Forecast
 
 if TYPE_CHECKING:
     from coldq.agent.history import History
@@ -313,7 +313,7 @@ class Agent:
         ...     copy.round
         1
         """
-        from coldq.agent.backup import checked
+        from coldq.agent.backups import checked
 
         if self._within():
             raise InvalidInput(WITHIN)

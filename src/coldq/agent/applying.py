@@ -11,12 +11,12 @@ from threading import get_ident
 from time import perf_counter
 from typing import Any
 
-from coldq import _values as values
 from coldq.agent.rounds import Decision, Held, Settled
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base import arrays as values
+from coldq.base.errors import InvalidInput
 from coldq.learners.state import State
-from coldq.step.residuals import listening
+from coldq.slot.feedback import Feedback
+from coldq.slot.step.residuals import listening
 
 log = logging.getLogger("coldq.agent")
 log.addHandler(logging.NullHandler())  # silent, unless the user asks for it

@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
-from coldq._system import in_every_fork
 from coldq.agent.lock import in_use
-from coldq.errors import Error, NotReadable, NotWritten
+from coldq.base.errors import Error, NotReadable, NotWritten
+from coldq.base.system import in_every_fork
 
 
 class Connection(sqlite3.Connection):

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.errors import Error
-from coldq.frames import Tabular, numbered
-from coldq.step.residuals import worst_of
+from coldq.base.arrays import Array
+from coldq.base.errors import Error
+from coldq.base.tabular import Tabular, numbered
+from coldq.slot.step.residuals import worst_of
 
 COORDINATES = 32  # of a decision that a table has columns for
 

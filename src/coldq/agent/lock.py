@@ -6,8 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from coldq.errors import InUse
-from coldq.files import locked
+from coldq.base.errors import InUse
+from coldq.base.files import locked
 
 
 class Lock:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq.errors import installed
+from coldq.base.errors import installed
 
 COUNTS = {
     "applied": "Rounds whose feedback was applied.",

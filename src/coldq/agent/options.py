@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from coldq._values import batch_shape, one_of, whole_number
-from coldq.description import build
-from coldq.errors import NotSaveable
+from coldq.base.arrays import batch_shape, one_of, whole_number
+from coldq.base.describe import build
+from coldq.base.errors import NotSaveable
 
 LATE = ("played", "held")
 ORDERS = ("round", "arrival")

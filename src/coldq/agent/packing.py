@@ -1,7 +1,7 @@
 """A feedback as bytes: a line that says what it is made of, then all of its numbers, raw.
 
-The line is JSON: descriptions (:mod:`coldq.description`) of the loss, the constraint, and what was
-forecast of both, in which an array is its type and shape. Equal feedback has equal bytes.
+The line is JSON: descriptions (:mod:`coldq.base.describe`) of the loss, the constraint, and what
+was forecast of both, in which an array is its type and shape. Equal feedback has equal bytes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from coldq.description import DTYPES, build, described, taken_apart
-from coldq.errors import InvalidInput, NotSaveable
-from coldq.feedback import Feedback, Forecast
+from coldq.base.describe import DTYPES, build, described, taken_apart
+from coldq.base.errors import InvalidInput, NotSaveable
+from coldq.slot.feedback import Feedback, Forecast
 
 FLOATS = np.dtype("<f8")
 _compact = json.JSONEncoder(separators=(",", ":")).encode

@@ -6,8 +6,8 @@ import os
 from errno import ENAMETOOLONG
 from pathlib import Path
 
-from coldq.errors import InvalidInput
-from coldq.files import named_file
+from coldq.base.errors import InvalidInput
+from coldq.base.files import named_file
 
 
 def path_of(path: str | os.PathLike[str]) -> Path:
@@ -17,7 +17,7 @@ def path_of(path: str | os.PathLike[str]) -> Path:
     >>> path_of("a" * 1000)
     Traceback (most recent call last):
     ...
-    coldq.errors.InvalidInput: path must name a file that can be kept, but this name is too ...
+    coldq.InvalidInput: path must name a file that can be kept, but this name is too ...
     """
     named, words = named_file(path), "path must name a file that can be kept, but"
     if str(path) == ":memory:" or "\0" in str(path):

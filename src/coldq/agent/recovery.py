@@ -25,8 +25,8 @@ from coldq.agent.schema import (
     require_agent,
     with_outcomes,
 )
-from coldq.errors import InvalidInput, NotReadable, NotWritten
-from coldq.files import whole_file
+from coldq.base.errors import InvalidInput, NotReadable, NotWritten
+from coldq.base.files import whole_file
 
 
 class Recovered(NamedTuple):

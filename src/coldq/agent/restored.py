@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from coldq import __version__
-from coldq._values import Array
 from coldq.agent.applying import applied
 from coldq.agent.options import Options
 from coldq.agent.outcome import is_of
 from coldq.agent.rounds import Decision, Held, Past
 from coldq.agent.schema import APPLIED, HELD, OPEN
 from coldq.agent.store import Store, start_of
-from coldq.errors import InvalidInput, warn
+from coldq.base.arrays import Array
+from coldq.base.errors import InvalidInput, warn
 from coldq.learners.maker import require_same
 
 

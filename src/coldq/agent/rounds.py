@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array
+from coldq.base.errors import InvalidInput
+from coldq.slot.feedback import Feedback
 
 
 class Decision(NamedTuple):

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coldq.errors import NotReadable
+from coldq.base.errors import NotReadable
 
 OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
 FORMAT = 2

@@ -27,8 +27,6 @@ from typing import Any
 import numpy as np
 
 from coldq import __version__
-from coldq._system import which_and_size, which_file
-from coldq._values import LARGEST, Array, whole_number
 from coldq.agent.acknowledged import Acknowledged, Notes
 from coldq.agent.connection import Connection, InOurWords
 from coldq.agent.lock import Lock
@@ -52,10 +50,12 @@ from coldq.agent.schema import (
     with_outcomes,
 )
 from coldq.agent.wal import Log
-from coldq.description import describe
-from coldq.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
-from coldq.feedback import Feedback
+from coldq.base.arrays import LARGEST, Array, whole_number
+from coldq.base.describe import describe
+from coldq.base.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
+from coldq.base.system import which_and_size, which_file
 from coldq.learners.maker import KEY
+from coldq.slot.feedback import Feedback
 
 EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened
 Committed = Callable[[float, bool], None]  # what a transaction took, and whether it is on disk

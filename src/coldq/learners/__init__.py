@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from coldq._lazy import homes_of, importer
+from coldq.base.lazy import homes_of, importer
 
 if TYPE_CHECKING:
     from coldq.learners.ader import Ader as Ader

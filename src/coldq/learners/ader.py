@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_real, positive
-from coldq.domains import diameter_of, scale_of
+from coldq.base.arrays import Array, one_real, positive
+from coldq.base.protocols import Domain
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.ogd import OGD
-from coldq.protocols import Domain
-from coldq.schedules import Constant
+from coldq.slot.domains import diameter_of, scale_of
+from coldq.slot.schedules import Constant
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

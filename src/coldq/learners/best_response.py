@@ -9,8 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, least_zero
-from coldq.constraints import (
+from coldq.base.arrays import Array, least_zero
+from coldq.base.contractions import Contraction, dot
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain, Problem
+from coldq.learners.anticipated import Anticipated
+from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
+from coldq.learners.learner import Learner, Place, require_finite
+from coldq.learners.state import State
+from coldq.slot.constraints import (
     Affine,
     BallRows,
     LogCapacity,
@@ -20,18 +27,11 @@ from coldq.constraints import (
     Stacked,
     Unconstrained,
 )
-from coldq.contractions import Contraction, dot
-from coldq.domains import Box
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
-from coldq.learners.anticipated import Anticipated
-from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
-from coldq.learners.learner import Learner, Place, require_finite
-from coldq.learners.state import State
-from coldq.minimisers import nearest_minimiser
-from coldq.protocols import Domain, Problem
+from coldq.slot.domains import Box
+from coldq.slot.feedback import Feedback
+from coldq.slot.minimisers import nearest_minimiser
+from coldq.slot.step import solve
 from coldq.solver.cascade import FEW_ROWS
-from coldq.step import solve
 
 NEAR = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
 ROUNDS = 40

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from coldq._values import one_real
-from coldq.errors import InvalidInput
+from coldq.base.arrays import one_real
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.saddle_point import SaddlePoint
-from coldq.protocols import Problem
 
 
 class CaoLiu2019(SaddlePoint):

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from coldq.errors import InvalidInput
+from coldq.base.errors import InvalidInput
 
 # What a learner may ask of a feedback; it touches nothing that it does not declare.
 GRADIENT = "gradient at x"

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_fraction
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, one_fraction
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.card import GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.learner import Place, step_of
 from coldq.learners.ogd import OGD
 from coldq.learners.state import State
-from coldq.protocols import Domain
-from coldq.step import solve
+from coldq.slot.feedback import Feedback
+from coldq.slot.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep
 

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, exponent, flag, fraction, least_zero, positive
-from coldq.contractions import bounded_queue
-from coldq.domains import diameter_of
-from coldq.errors import InvalidInput, WeakPrice, warn
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, exponent, flag, fraction, least_zero, positive
+from coldq.base.contractions import bounded_queue
+from coldq.base.errors import InvalidInput, WeakPrice, warn
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.fused import QueueRule, at_once
@@ -27,9 +26,10 @@ from coldq.learners.learner import (
     horizon_of,
 )
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain, Problem
-from coldq.schedules import Power, Schedule, as_schedule, number_at, value_at
-from coldq.step import solve
+from coldq.slot.domains import diameter_of
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Power, Schedule, as_schedule, number_at, value_at
+from coldq.slot.step import solve
 from coldq.theory.guarantees import coldq_guarantees
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import DoublyBounded, WeightedStep, queues_of

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, one_real, positive
+from coldq.base.arrays import Array, one_real, positive
+from coldq.base.protocols import Domain
 from coldq.learners.card import GRADIENT_ELSEWHERE, WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.coldq import COLDQ
 from coldq.learners.experts import ExpertLearner
-from coldq.protocols import Domain
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 from coldq.theory.guarantees import expert_guarantees
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import DoublyBounded

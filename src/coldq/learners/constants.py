@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import positive
-from coldq.domains import scale_of
-from coldq.errors import InvalidInput
-from coldq.protocols import Problem, require_problem
+from coldq.base.arrays import positive
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Problem, require_problem
+from coldq.slot.domains import scale_of
 
 NAMES = (
     "diameter",

@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, batch_shape
-from coldq.contractions import mix
-from coldq.errors import InvalidInput, WrongState
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, batch_shape
+from coldq.base.contractions import mix
+from coldq.base.errors import InvalidInput, WrongState
+from coldq.base.protocols import Domain
 from coldq.learners.card import CONSTRAINT, GRADIENT, WHOLE_CONSTRAINT, Card
 from coldq.learners.learner import Learner, Place, Shape, is_learner
+from coldq.learners.networks import mixing_matrix
 from coldq.learners.state import State
 from coldq.learners.yi2023 import Yi2023
-from coldq.networks import mixing_matrix
-from coldq.protocols import Domain
+from coldq.slot.feedback import Feedback
 
 ASSUMES = "doubly stochastic mixing, a network connected over time"
 

@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
-from coldq.contractions import bounded_queue
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, positive
+from coldq.base.contractions import bounded_queue
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, tracking_alpha
 from coldq.learners.fused import QueueRule, at_once
 from coldq.learners.learner import ONE, Algorithm, Place, Shape, any_of, finite_weights
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain
-from coldq.schedules import Schedule
-from coldq.step import solve
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Schedule
+from coldq.slot.step import solve
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

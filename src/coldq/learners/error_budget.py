@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.contractions import Contraction
+from coldq.base.arrays import Array
+from coldq.base.contractions import Contraction
 
 MOST_SLACK, FIRST_SLACK, SLACK_GROWTH = 20.0, 5.0, 2.0  # violations
 

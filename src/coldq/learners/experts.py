@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, one_of, positive, real_array
-from coldq.contractions import hedge, weighted_mean
-from coldq.domains import require_single
-from coldq.errors import InvalidInput, SharedGradient, warn
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, one_of, positive, real_array
+from coldq.base.contractions import hedge, weighted_mean
+from coldq.base.errors import InvalidInput, SharedGradient, warn
+from coldq.base.protocols import Domain
 from coldq.learners.fused import experts_at_once
 from coldq.learners.learner import Algorithm, Place, Shape, horizon_of
 from coldq.learners.state import State, parted
-from coldq.losses import GradientAt, Linear
-from coldq.protocols import Domain
+from coldq.slot.domains import require_single
+from coldq.slot.feedback import Feedback
+from coldq.slot.losses import GradientAt, Linear
 
 GRADIENTS = ("own", "shared")
 

@@ -7,18 +7,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array, joint_batch
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
-from coldq.forecasts import limits_of
+from coldq.base.arrays import Array, joint_batch
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.best_response import respond
 from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
+from coldq.learners.forecasts import limits_of
 from coldq.learners.kept_rows import slack_at
 from coldq.learners.learner import Learner, Place, Shape, require_finite
+from coldq.learners.limit_forecasts import LastValue, LimitForecast
+from coldq.learners.margins import Judged, Margin, RollingQuantile
 from coldq.learners.state import State, axes
-from coldq.limit_forecasts import LastValue, LimitForecast
-from coldq.margins import Judged, Margin, RollingQuantile
-from coldq.protocols import Domain
+from coldq.slot.feedback import Feedback
 
 LAST_VALUE, FIVE_PERCENT = LastValue(), RollingQuantile(0.05)
 

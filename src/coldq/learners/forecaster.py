@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array, as_array
-from coldq.constraints import Affine
-from coldq.contractions import Contraction, affine_value
-from coldq.errors import InvalidInput
-from coldq.forecasts import (
+from coldq.base.arrays import Array, as_array
+from coldq.base.contractions import Contraction, affine_value
+from coldq.base.errors import InvalidInput
+from coldq.learners.forecasts import (
     Last,
     MovingAverage,
     Own,
@@ -38,6 +37,7 @@ from coldq.forecasts import (
     with_data,
 )
 from coldq.learners.recent import Recent
+from coldq.slot.constraints import Affine
 
 OWN_TERMS, OWN_LEVELS = 3, 4  # of a regression, beside the terms of periods
 FIRST_COVARIANCE = 0.1

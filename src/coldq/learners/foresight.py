@@ -31,14 +31,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array, Value, one_real
-from coldq.constraints import Affine, Convex
-from coldq.contractions import Contraction
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
-from coldq.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
+from coldq.base.arrays import Array, Value, one_real
+from coldq.base.contractions import Contraction
+from coldq.base.errors import InvalidInput
 from coldq.learners.error_budget import Budget, overdraft_bound
 from coldq.learners.forecaster import Forecaster, Kept
+from coldq.learners.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
 from coldq.learners.foresight_state import (
     CHOSEN,
     FACTOR,
@@ -51,6 +49,8 @@ from coldq.learners.foresight_state import (
     TALLY,
 )
 from coldq.learners.kept_rows import has_common_point, members_of, room_of, slack_at
+from coldq.slot.constraints import Affine, Convex
+from coldq.slot.feedback import Feedback
 
 judge = Contraction("judge", "What is remembered of margins and forecasts after a slot.")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 from coldq.learners.recent import Recent
 from coldq.learners.state import MORE, State, axes, brief_array
 

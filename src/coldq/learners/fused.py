@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy import int64, maximum
 
-from coldq._values import Array, all_finite
-from coldq.constraints import Affine
-from coldq.domains import Box
-from coldq.errors import InvalidInput, StepFailed
-from coldq.feedback import Feedback, Forecast
+from coldq.base.arrays import Array, all_finite
+from coldq.base.errors import InvalidInput, StepFailed
 from coldq.learners.foresight_state import KIND, SINCE
 from coldq.learners.recent import Recent
-from coldq.losses import GradientAt, LeastSquares, Linear, Quadratic
+from coldq.slot.constraints import Affine
+from coldq.slot.domains import Box
+from coldq.slot.feedback import Feedback, Forecast
+from coldq.slot.losses import GradientAt, LeastSquares, Linear, Quadratic
+from coldq.slot.step.residuals import listening, tell
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.api import (
     AFTER,
@@ -34,7 +35,6 @@ from coldq.solver.api import (
 from coldq.solver.cascade import FEW_ROWS
 from coldq.solver.simplices import steps_for
 from coldq.solver.threads import LEAST_WORK, fill_batch
-from coldq.step.residuals import listening, tell
 
 
 class QueueRule(NamedTuple):

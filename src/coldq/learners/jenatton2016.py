@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_fraction, positive
-from coldq.domains import diameter_of
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, one_fraction, positive
+from coldq.base.protocols import Domain
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.learner import Algorithm, Place, require_finite, require_not_negative, worst_row
 from coldq.learners.state import State, axes
-from coldq.protocols import Domain
-from coldq.schedules import Power, Schedule
+from coldq.slot.domains import diameter_of
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Power, Schedule
 
 
 @dataclass(frozen=True, eq=False, slots=True)

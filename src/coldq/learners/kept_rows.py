@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.constraints import Affine, LogCapacity, Stacked
-from coldq.constraints.constraint import Kind
-from coldq.contractions import Contraction, dot
-from coldq.errors import StepFailed
+from coldq.base.arrays import Array
+from coldq.base.contractions import Contraction, dot
+from coldq.base.errors import StepFailed
+from coldq.base.protocols import Domain
 from coldq.learners.best_response import least_violation
-from coldq.protocols import Domain
-from coldq.step import solve
+from coldq.slot.constraints import Affine, LogCapacity, Stacked
+from coldq.slot.constraints.constraint import Kind
+from coldq.slot.step import solve
 
 TOLERANCE = 1e-8  # of a row's terms: a step lands on the boundary, and rounding must not count
 HALVINGS = 30  # of the share of a margin that leaves rows a common point

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import (
+from coldq.base.arrays import (
     FLOAT,
     Array,
     Value,
@@ -28,15 +28,16 @@ from coldq._values import (
     real_array,
     whole_number,
 )
-from coldq.domains import diameter_of, require_domain
-from coldq.errors import InvalidInput, PastHorizon, WrongState, name_indices, warn
-from coldq.feedback import Feedback
+from coldq.base.describe import describable
+from coldq.base.errors import InvalidInput, PastHorizon, WrongState, name_indices, warn
+from coldq.base.protocols import Domain, Problem, require_problem
 from coldq.learners.card import Card
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.maker import KEY, Maker, recognised, warn_unknown
 from coldq.learners.state import MORE, DualState, QueueState, State, builder
-from coldq.protocols import Domain, Problem, require_problem
-from coldq.schedules import Power, Schedule, as_schedule, value_at
+from coldq.slot.domains import diameter_of, require_domain
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Power, Schedule, as_schedule, value_at
 
 FILL_UP = (
     ": if their number changes, start for the largest and fill up with rows that always hold, "
@@ -64,6 +65,8 @@ class Learner(Value):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Every constructor works out parameters from a user's constants, however large."""
         super().__init_subclass__(**kwargs)
+        if "card" in vars(cls) and cls.__module__.startswith("coldq."):
+            describable(cls)
         for name, made in list(vars(cls).items()):
             if name == "__init__":
                 cls.__init__ = quiet(made)
@@ -384,7 +387,7 @@ class Learner(Value):
         >>> coldq.COLDQ(X, horizon=8, eta=0.1, gamma=5.0).from_arrays(saved)
         Traceback (most recent call last):
         ...
-        coldq.errors.InvalidInput: these arrays were saved by COLDQ(horizon=10), but this is
+        coldq.InvalidInput: these arrays were saved by COLDQ(horizon=10), but this is
         COLDQ(horizon=8): horizon differs; from_arrays(arrays, adopt=True) takes them all the same
         """
         adopt = flag("adopt", adopt)

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, point, positive
-from coldq.contractions import dot
-from coldq.domains import diameter_of, scale_of
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, point, positive
+from coldq.base.contractions import dot
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.learner import (
     Algorithm,
@@ -24,7 +23,8 @@ from coldq.learners.learner import (
 )
 from coldq.learners.sinha_vaze import exponential_price
 from coldq.learners.state import State, axes
-from coldq.protocols import Domain
+from coldq.slot.domains import diameter_of, scale_of
+from coldq.slot.feedback import Feedback
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, either, one_exponent, one_of, positive
-from coldq.contractions import dot
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, either, one_exponent, one_of, positive
+from coldq.base.contractions import dot
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Largest, Rate, reference
 from coldq.learners.learner import Place
 from coldq.learners.state import QueueState
 from coldq.learners.yu_neely2020 import YuNeely2020
-from coldq.protocols import Domain, Problem
-from coldq.schedules import Power, as_schedule
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Power, as_schedule
 
 READINGS = ("known", "parameter-free")
 

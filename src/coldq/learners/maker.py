@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from coldq._plain import Walk, fields_of, number
-from coldq.errors import InvalidInput, UnknownLearner, warn
+from coldq.base.describe import Walk, fields_of, number
+from coldq.base.errors import InvalidInput, UnknownLearner, warn
 
 KEY = "learner"  # its name among a state's arrays
 SHORT = 12  # entries up to which an array is written out; of others there is a digest

@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, positive
+from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Largest, Rate, reference
 from coldq.learners.learner import Algorithm, Place, finite_weights, horizon_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain
-from coldq.step import solve
+from coldq.slot.feedback import Feedback
+from coldq.slot.step import solve
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

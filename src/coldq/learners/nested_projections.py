@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array
-from coldq.constraints import Kind
-from coldq.contractions import implied
-from coldq.domains import Box, require_single
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array
+from coldq.base.contractions import implied
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.learner import Algorithm, Place, require_finite, step_of
 from coldq.learners.state import MORE, State, axes
-from coldq.protocols import Domain
-from coldq.schedules import Schedule
-from coldq.step.projection import project_on_rows
+from coldq.slot.constraints import Kind
+from coldq.slot.domains import Box, require_single
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Schedule
+from coldq.slot.step.projection import project_on_rows
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from coldq._values import flag, positive
-from coldq.feedback import Feedback
+from coldq.base.arrays import flag, positive
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, Place, require_finite, step_of
-from coldq.protocols import Domain, Problem
-from coldq.schedules import Power, Schedule
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Power, Schedule
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
-from coldq.contractions import dot
-from coldq.domains import require_domain
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, positive
+from coldq.base.contractions import dot
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, Place, horizon_of, require_finite, worst_row
 from coldq.learners.state import State
-from coldq.protocols import Domain, Problem
-from coldq.schedules import Constant, Schedule, as_schedule
+from coldq.slot.domains import require_domain
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Constant, Schedule, as_schedule
 
 
 @dataclass(frozen=True, eq=False, slots=True)

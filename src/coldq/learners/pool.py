@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coldq._values import Array
-from coldq.contractions import Contraction
+from coldq.base.arrays import Array
+from coldq.base.contractions import Contraction
 
 ALIKE = 1e-10  # losses of the pool, relative to R |d|, that rounding alone may make
 GAP, SQUARES, STEEPEST, HEAVIEST = range(4)  # the entries of a hedge

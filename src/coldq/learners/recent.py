@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 from coldq.solver.api import recall
 
 BLOCK = 64  # slots

@@ -7,18 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, one_of, one_real, positive
-from coldq.contractions import bounded_queue
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, one_of, one_real, positive
+from coldq.base.contractions import bounded_queue
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.fused import QueueRule, at_once
 from coldq.learners.learner import Algorithm, Place, finite_weights, has_first
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain
-from coldq.schedules import Power, Schedule, as_schedule, number_at
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Power, Schedule, as_schedule, number_at
+from coldq.slot.step import solve
 from coldq.solver.api import AFTER
-from coldq.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep, queue_again
 

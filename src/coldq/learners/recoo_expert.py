@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from coldq._values import Array, one_real, positive
+from coldq.base.arrays import Array, one_real, positive
+from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.recoo import RECOO
-from coldq.protocols import Domain
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

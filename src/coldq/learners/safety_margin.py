@@ -8,19 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.domains import scale_of
-from coldq.errors import Infeasible, InvalidInput
-from coldq.feedback import Feedback
-from coldq.forecasts import DEFAULT, Last
+from coldq.base.arrays import Array
+from coldq.base.describe import describable
+from coldq.base.errors import Infeasible, InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
+from coldq.learners.forecasts import DEFAULT, Last
 from coldq.learners.foresight import Foresight
 from coldq.learners.foresight_state import STRETCH, ForesightState
 from coldq.learners.kept_rows import TOLERANCE, enforced, keeps, margin_kept, slack_at
 from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State, parted
-from coldq.protocols import Domain
+from coldq.slot.domains import scale_of
+from coldq.slot.feedback import Feedback
 
 LAST = (Last(),)
 BIBTEX = reference("gibbs2021adaptive", "lekeufack2023conformal")
@@ -182,6 +183,7 @@ class Forecasting(Learner):
         return state
 
 
+@describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class SafetyMargin(Forecasting):
     """A learner that keeps the violation rate you name: its step sees rows tightened by a margin.

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
-from coldq.domains import diameter_of
+from coldq.base.arrays import Array, positive
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.sinha_vaze import SinhaVaze
-from coldq.protocols import Domain, Problem
+from coldq.slot.domains import diameter_of
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, least_zero, real_array
-from coldq.contractions import dot
-from coldq.domains import diameter_of, require_single
-from coldq.errors import InvalidInput, UnlikelyUnits, warn
-from coldq.feedback import Feedback, Forecast
-from coldq.forecasts import DEFAULT, Last
+from coldq.base.arrays import Array, least_zero, real_array
+from coldq.base.contractions import dot
+from coldq.base.errors import InvalidInput, UnlikelyUnits, warn
+from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
+from coldq.learners.forecasts import DEFAULT, Last
 from coldq.learners.foresight import (
     Foresight,
     given_constraint,
@@ -36,9 +35,10 @@ from coldq.learners.pool import (
 )
 from coldq.learners.state import axes
 from coldq.learners.units import box_in, rows_in, units_of
-from coldq.losses import Linear
-from coldq.protocols import Domain
-from coldq.step import solve
+from coldq.slot.domains import diameter_of, require_single
+from coldq.slot.feedback import Feedback, Forecast
+from coldq.slot.losses import Linear
+from coldq.slot.step import solve
 
 POOL = tuple(4.0**-k for k in range(-1, 7))
 WEIGHT = 100.0  # the price of a row of slope 1 against a loss whose step has a slope below 1

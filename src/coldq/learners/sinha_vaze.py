@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, flag, positive
-from coldq.contractions import dot
-from coldq.domains import diameter_of, scale_of
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, flag, positive
+from coldq.base.contractions import dot
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, Place, horizon_of, require_finite, worst_violation
 from coldq.learners.state import State, axes
-from coldq.protocols import Domain, Problem
+from coldq.slot.domains import diameter_of, scale_of
+from coldq.slot.feedback import Feedback
 
 LARGEST = 230.0  # an exponent whose powers, 1e100, can still be squared and added up
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._notebook import html_table
-from coldq._values import Array, as_array, first_index
-from coldq.errors import InvalidInput, WrongState
+from coldq.base.arrays import Array, as_array, first_index
+from coldq.base.errors import InvalidInput, WrongState
+from coldq.base.notebook import html_table
 from coldq.learners.maker import KEY, Maker, require_same
 
 MORE = "more"  # the axis that grows

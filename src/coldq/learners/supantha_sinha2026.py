@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, one_real, positive
-from coldq.contractions import dot
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, one_real, positive
+from coldq.base.contractions import dot
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.ader import Ader
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.learner import Algorithm, Place, Shape, require_finite, worst_violation
 from coldq.learners.state import State, parted
-from coldq.losses import Linear
-from coldq.protocols import Domain
-from coldq.step import solve
+from coldq.slot.feedback import Feedback
+from coldq.slot.losses import Linear
+from coldq.slot.step import solve
 
 BIBTEX = reference("supantha2026universal")
 HALF = np.array(0.5)

@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
-from coldq.contractions import dot, weighted_mean
-from coldq.domains import diameter_of, require_single
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, positive
+from coldq.base.contractions import dot, weighted_mean
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate
 from coldq.learners.learner import (
     Algorithm,
@@ -26,7 +25,8 @@ from coldq.learners.learner import (
 )
 from coldq.learners.state import State, axes
 from coldq.learners.supantha_sinha2026 import BIBTEX
-from coldq.protocols import Domain
+from coldq.slot.domains import diameter_of, require_single
+from coldq.slot.feedback import Feedback
 
 ALIKE = 1e-12  # of R |nabla|: a difference of surrogate losses below it is rounding
 

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
-from coldq.constraints import Affine
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, positive
+from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.learner import Algorithm, Place, Shape, require_not_negative
 from coldq.learners.nested_projections import NestedProjections, NestedState, affine_rows
 from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
 from coldq.learners.state import MORE, State, axes
-from coldq.protocols import Domain
+from coldq.slot.constraints import Affine
+from coldq.slot.feedback import Feedback
 
 
 @dataclass(frozen=True, eq=False, slots=True)

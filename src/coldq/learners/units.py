@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.constraints import (
+from coldq.base.arrays import Array
+from coldq.base.protocols import Domain
+from coldq.slot.constraints import (
     Affine,
     BallRows,
     Convex,
@@ -21,8 +22,7 @@ from coldq.constraints import (
     Stacked,
     Unconstrained,
 )
-from coldq.domains import Box, Product
-from coldq.protocols import Domain
+from coldq.slot.domains import Box, Product
 
 UNLIKE = 100.0  # times as wide as another: what is round for both is far too long for the narrow
 

@@ -27,20 +27,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, as_array
-from coldq.constraints import Affine
-from coldq.contractions import dot, matvec, vecmat
-from coldq.domains.interior import Inside, inside_of
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, as_array
+from coldq.base.contractions import dot, matvec, vecmat
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.card import CONSTRAINT, FIRST_ORDER, VALUES, Card, Claim, Rate, reference
 from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.ogd import OGD
 from coldq.learners.state import State, axes, parted
 from coldq.learners.yi2023 import Yi2023
-from coldq.losses import GradientAt
-from coldq.protocols import Domain
-from coldq.schedules import Power, Schedule, as_schedule
+from coldq.slot.constraints import Affine
+from coldq.slot.domains.interior import Inside, inside_of
+from coldq.slot.feedback import Feedback
+from coldq.slot.losses import GradientAt
+from coldq.slot.schedules import Power, Schedule, as_schedule
 
 LARGEST_SEED = 2**63
 
@@ -266,14 +266,14 @@ class OnePoint(ValuesOnly):
         batch with the same seed get the same directions, as they would alone.
     centre, radius
         c and r: a ball inside the domain. Left out, a large one is found, see
-        :func:`~coldq.domains.interior.inside_of`.
+        :func:`~coldq.slot.domains.interior.inside_of`.
 
     References
     ----------
     Flaxman, Kalai and McMahan, SODA 2005.
 
     >>> import coldq
-    >>> from coldq.schedules import Power
+    >>> from coldq.slot.schedules import Power
     >>> inside = coldq.OGD(coldq.Box(-1.0, 1.0, dim=2), eta=Power(-0.75, 0.1))
     >>> learner = coldq.OnePoint(inside)
     >>> state = learner.init(0)

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_exponent, positive, whole_number
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, one_exponent, positive, whole_number
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import (
     GRADIENT_ELSEWHERE,
     WHOLE_STEP,
@@ -23,8 +23,8 @@ from coldq.learners.card import (
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, Place, Shape, finite_weights, horizon_of
 from coldq.learners.state import QueueState, State, axes
-from coldq.protocols import Domain, Problem
-from coldq.step import solve
+from coldq.slot.feedback import Feedback
+from coldq.slot.step import solve
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_of
-from coldq.errors import InvalidInput
+from coldq.base.arrays import Array, one_of
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.yu_neely_wei2017 import YuNeelyWei2017
-from coldq.protocols import Domain
 
 DIVERGENCES = ("euclidean", "entropy")
 

@@ -7,18 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, flag, one_fraction, one_of, positive
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, flag, one_fraction, one_of, positive
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.fused import QueueRule, at_once
 from coldq.learners.learner import Learner, Place, finite_weights, horizon_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain, Problem
-from coldq.schedules import Constant, Power, Schedule, as_schedule
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Constant, Power, Schedule, as_schedule
+from coldq.slot.step import solve
 from coldq.solver.api import AHEAD
-from coldq.step import solve
 from coldq.theory.known import Guarantee, Known
 from coldq.theory.premises import WeightedStep
 

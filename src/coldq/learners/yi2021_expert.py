@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, one_fraction, one_of, positive
+from coldq.base.arrays import Array, one_fraction, one_of, positive
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.experts import ExpertLearner
 from coldq.learners.yi2021 import LIPSCHITZ, Yi2021, lipschitz_of
-from coldq.protocols import Domain, Problem
-from coldq.schedules import Power
+from coldq.slot.schedules import Power
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, one_fraction, one_of, positive
-from coldq.contractions import matvec, vecmat
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, one_fraction, one_of, positive
+from coldq.base.contractions import matvec, vecmat
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, Place, require_finite
 from coldq.learners.state import State
-from coldq.protocols import Domain, Problem
-from coldq.schedules import Power, Schedule, as_schedule
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Power, Schedule, as_schedule
 
 INDICES = ("t", "t+1")
 

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, either, positive
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, either, positive
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, Place, finite_weights, horizon_of
 from coldq.learners.state import QueueState
-from coldq.protocols import Domain, Problem
-from coldq.schedules import Constant, Schedule, as_schedule
-from coldq.step import solve
+from coldq.slot.feedback import Feedback
+from coldq.slot.schedules import Constant, Schedule, as_schedule
+from coldq.slot.step import solve
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, positive
-from coldq.contractions import matvec, vecmat
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, positive
+from coldq.base.contractions import matvec, vecmat
+from coldq.base.protocols import Domain
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.learner import Algorithm, Place, horizon_of, require_finite
 from coldq.learners.state import DualState
-from coldq.protocols import Domain
+from coldq.slot.feedback import Feedback
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

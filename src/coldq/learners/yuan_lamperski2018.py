@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, one_fraction, positive
-from coldq.contractions import vecmat
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, one_fraction, positive
+from coldq.base.contractions import vecmat
+from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.learner import Learner, Place, horizon_of, require_finite
 from coldq.learners.state import DualState
-from coldq.protocols import Domain, Problem
+from coldq.slot.feedback import Feedback
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, least_zero, one_exponent, one_real, whole_number
-from coldq.constraints import Affine
-from coldq.contractions import dot
-from coldq.domains import Box
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
-from coldq.losses import LeastSquares
+from coldq.base.arrays import Array, least_zero, one_exponent, one_real, whole_number
+from coldq.base.contractions import dot
+from coldq.base.describe import describable
+from coldq.base.errors import InvalidInput
 from coldq.problems.problem import Constants, Problem, generators
+from coldq.slot.constraints import Affine
+from coldq.slot.domains import Box
+from coldq.slot.feedback import Feedback
+from coldq.slot.losses import LeastSquares
 
 REACH = 0.25  # how far jumps, the period and the whole drift each move the target from the centre
 
 
+@describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Adversary(Problem):
     """On [-1, 1]^p a target moves as three dials say, and a fourth lets the functions answer to x.

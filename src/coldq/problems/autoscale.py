@@ -7,20 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coldq._values import Array, whole_number
-from coldq.constraints import Affine
-from coldq.domains import Box, Domain
-from coldq.losses import Linear
+from coldq.base.arrays import Array, whole_number
+from coldq.base.describe import describable
 from coldq.problems.job_scheduling import request_trace
 from coldq.problems.nyiso import DAY_AND_WEEK
 from coldq.problems.problem import Constants, Problem, horizon_of
 from coldq.problems.slots import WholeStream
+from coldq.slot.constraints import Affine
+from coldq.slot.domains import Box, Domain
+from coldq.slot.losses import Linear
 
 CAPACITY = np.array([8.0, 10.0, 12.0])  # requests in five minutes that one unit serves
 UNITS = np.array([20.0, 60.0, 100.0])  # of each pool
 RESERVED, ON_DEMAND, SPOT = 6.0, 12.0, 14.0  # the prices of a unit; the last one moves
 
 
+@describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Autoscale(Problem):
     """Units of three pools for the requests of every five minutes, as cheap as possible.

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.errors import InvalidInput, NotReadable, UnlikelyUnits, installed, warn
+from coldq.base.arrays import Array
+from coldq.base.errors import InvalidInput, NotReadable, UnlikelyUnits, installed, warn
 
 KINDS = (".csv", ".csv.gz", ".tsv", ".parquet", ".npz")
 CHUNK = 1 << 16  # rows of a CSV file that are text at one time

@@ -9,20 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.constraints import Affine
-from coldq.domains import Box, Domain
-from coldq.losses import Linear
+from coldq.base.arrays import Array
+from coldq.base.describe import describable
 from coldq.problems import data
 from coldq.problems.nyiso import DAY_AND_WEEK, SLOTS_A_DAY, ZONES
 from coldq.problems.problem import Constants, Problem, horizon_of
 from coldq.problems.slots import WholeStream
+from coldq.slot.constraints import Affine
+from coldq.slot.domains import Box, Domain
+from coldq.slot.losses import Linear
 
 ISLANDS = ("N.Y.C.", "LONGIL")  # behind lines of limited capacity
 IMPORTS = np.array([0.0, 3500.0, 2500.0])  # MW that a row's zones can get from elsewhere
 SPARE = 2.5  # how much more than its mean load of the first day a zone can make
 
 
+@describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Dispatch(Problem):
     """Power x (MW) of the eleven zones of New York for the load of every five minutes.

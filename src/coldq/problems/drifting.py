@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, exponent, point, whole_number
-from coldq.constraints import Affine
-from coldq.contractions import dot
-from coldq.domains import Box
-from coldq.feedback import Feedback
+from coldq.base.arrays import Array, Value, exponent, point, whole_number
+from coldq.base.contractions import dot
+from coldq.base.describe import describable
 from coldq.problems.problem import Constants, Problem, generators
-from coldq.step import penalised_step
+from coldq.slot.constraints import Affine
+from coldq.slot.domains import Box
+from coldq.slot.feedback import Feedback
+from coldq.slot.step import penalised_step
 
 SLIDE = 0.5  # x*_t is this far from the centre, on one side or the other
 SHIFT = 0.25  # the surface is this far from the centre, above or below
@@ -61,6 +62,7 @@ class Valley(Value):
         return slope[..., None] * self.along - PULL * self.across + 2.0 * self.mu * d
 
 
+@describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Drifting(Problem):
     """Path length T^V_x and constraint variation T^V_g, each by its own dial.

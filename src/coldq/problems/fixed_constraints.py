@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq._values import Array, whole_number
-from coldq.constraints import Affine
-from coldq.domains import Box, Domain
-from coldq.losses import Linear, Quadratic
+from coldq.base.arrays import Array, whole_number
+from coldq.base.describe import describable
 from coldq.problems.problem import Constants, Problem, generators, require_bounded, row_range
 from coldq.problems.slots import WholeStream
+from coldq.slot.constraints import Affine
+from coldq.slot.domains import Box, Domain
+from coldq.slot.losses import Linear, Quadratic
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -67,6 +68,7 @@ class FixedConstraints(Problem):
         )
 
 
+@describable
 class OnlineQuadratic(FixedConstraints):
     """``f_t(x) = |x - theta_t|^2 + 20 <theta_t, x>`` under a fixed affine constraint.
 
@@ -89,6 +91,7 @@ class OnlineQuadratic(FixedConstraints):
         return Quadratic(2.0 * np.eye(2), 18.0 * theta, square)
 
 
+@describable
 class OnlineLinear(FixedConstraints):
     """``f_t(x) = <theta_t, x>`` under a fixed affine constraint.
 

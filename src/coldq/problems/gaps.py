@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.errors import InvalidInput
+from coldq.base.arrays import Array
+from coldq.base.errors import InvalidInput
 from coldq.problems.columns import Table, at
 
 LATE = 1.5  # steps after the row before from which rows are missing in between

@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, positive, whole_number
-from coldq.constraints import LogCapacity
-from coldq.domains import Box, Domain
-from coldq.errors import InvalidInput
-from coldq.losses import Linear
+from coldq.base.arrays import Array, positive, whole_number
+from coldq.base.describe import describable
+from coldq.base.errors import InvalidInput
 from coldq.problems import data
 from coldq.problems.nyiso import DAY_AND_WEEK, ZONES, ZonalPrices, may_2017, read_nyiso
 from coldq.problems.problem import Constants, Problem, generators, horizon_of, require_bounded
 from coldq.problems.slots import WholeStream
+from coldq.slot.constraints import LogCapacity
+from coldq.slot.domains import Box, Domain
+from coldq.slot.losses import Linear
 
 REGIONS = tuple(zone for zone in ZONES if zone != "NORTH")
 UNITS = {"$/MWh": 1.0, "$/kWh": 1000.0}  # what a price in $/MWh is divided by
@@ -26,6 +27,7 @@ ARRIVALS = ("poisson", "requests")
 SCALE, RATE = 4.0, 4.0  # of a centre's capacity, 4 log(1 + 4 x)
 
 
+@describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class JobScheduling(Problem):
     """Power for 100 data centres in ten regions, so that arriving jobs are served at low cost.
@@ -139,7 +141,7 @@ class JobScheduling(Problem):
         >>> coldq.problems.JobScheduling.from_nyiso("20170501realtime_zone.csv")
         Traceback (most recent call last):
         ...
-        coldq.errors.InvalidInput: 20170501realtime_zone.csv: cannot be read (... No such file ...
+        coldq.InvalidInput: 20170501realtime_zone.csv: cannot be read (... No such file ...
         """
         prices = read_nyiso(files, zones, longest_gap=longest_gap)
         return cls(horizon, prices=prices, **parameters)

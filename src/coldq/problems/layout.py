@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.errors import InvalidInput, NotReadable
+from coldq.base.arrays import Array
+from coldq.base.errors import InvalidInput, NotReadable
 from coldq.problems.columns import KINDS, nearest
 
 KEYS = (

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, one_of, one_real, positive, whole_number
-from coldq.constraints import Affine
-from coldq.domains import Box
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
-from coldq.losses import Linear
+from coldq.base.arrays import Array, one_of, one_real, positive, whole_number
+from coldq.base.describe import describable
+from coldq.base.errors import InvalidInput
 from coldq.problems.problem import Constants, Problem, generators
+from coldq.slot.constraints import Affine
+from coldq.slot.domains import Box
+from coldq.slot.feedback import Feedback
+from coldq.slot.losses import Linear
 
 LIMITS = {"price": 0.0, "chase": 1.0, "signs": 1.0}  # b of the row x <= b at the start
 
 
+@describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class LowerBound(Problem):
     """On [-1, 1], three instances on which something is lost whatever a learner does.

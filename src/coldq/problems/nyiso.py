@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, Value, real_array, whole_number
-from coldq.errors import InvalidInput
+from coldq.base.arrays import Array, Value, real_array, whole_number
+from coldq.base.describe import describable
+from coldq.base.errors import InvalidInput
 from coldq.problems import data
 
 ZONES = (
@@ -40,6 +41,7 @@ DAY_AND_WEEK = SLOTS_A_DAY, 7 * SLOTS_A_DAY  # periods, in slots
 Note = tuple[tuple[str, ...], str]
 
 
+@describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class ZonalPrices(Value):
     """Prices of several zones on one five-minute grid, and where they come from.

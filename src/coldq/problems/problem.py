@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coldq._values import Value, whole_number
-from coldq.domains import Domain, diameter_of, require_single
-from coldq.errors import InvalidInput
-from coldq.protocols import Stream
+from coldq.base.arrays import Value, whole_number
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Stream
+from coldq.slot.domains import Domain, diameter_of, require_single
 
 
 @dataclass(frozen=True)

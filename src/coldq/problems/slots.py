@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coldq._values import Array
-from coldq.constraints import Affine, LogCapacity, Stacked
-from coldq.feedback import Feedback
-from coldq.losses import LeastSquares, Linear, Quadratic
+from coldq.base.arrays import Array
+from coldq.slot.constraints import Affine, LogCapacity, Stacked
+from coldq.slot.feedback import Feedback
+from coldq.slot.losses import LeastSquares, Linear, Quadratic
 
 CORES = {
     Linear: {"c": 1}, LeastSquares: {"H": 2, "y": 1}, Quadratic: {"P": 2, "q": 1, "r": 0},

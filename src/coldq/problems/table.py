@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, Value, real_array, whole_number
-from coldq.constraints import Affine, LogCapacity, Stacked
-from coldq.domains import Box, Polytope, Product, Simplex
-from coldq.errors import InvalidInput, NotSaveable
-from coldq.losses import LeastSquares, Linear, Quadratic
+from coldq.base.arrays import Array, Value, real_array, whole_number
+from coldq.base.describe import describable
+from coldq.base.errors import InvalidInput, NotSaveable
 from coldq.problems.columns import at, is_path, read_table, require_file, stem_of, suffix_of
 from coldq.problems.gaps import filled, slots_of
 from coldq.problems.layout import LIMITS, Layout, Row, beside, layout_of, read_toml
 from coldq.problems.problem import Constants, Problem
 from coldq.problems.slots import WholeStream
 from coldq.problems.units import ROUNDING, doubt_units
+from coldq.slot.constraints import Affine, LogCapacity, Stacked
+from coldq.slot.domains import Box, Polytope, Product, Simplex
+from coldq.slot.losses import LeastSquares, Linear, Quadratic
 
 
 def from_table(
@@ -142,6 +143,7 @@ def _keys_of(layout: Any) -> dict[str, Any]:
     return dict(layout)
 
 
+@describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class FromTable(Problem):
     """A problem that :func:`from_table` has made of a table; every seed sees the same.

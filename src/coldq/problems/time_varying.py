@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import whole_number
-from coldq.constraints import Affine
-from coldq.domains import Box, Domain
-from coldq.errors import InvalidInput
-from coldq.feedback import Feedback
-from coldq.losses import LeastSquares
+from coldq.base.arrays import whole_number
+from coldq.base.describe import describable
+from coldq.base.errors import InvalidInput
 from coldq.problems.problem import Constants, Problem, generators, require_bounded, row_range
 from coldq.problems.slots import slices
+from coldq.slot.constraints import Affine
+from coldq.slot.domains import Box, Domain
+from coldq.slot.feedback import Feedback
+from coldq.slot.losses import LeastSquares
 
 CHUNK = 128  # slots drawn at once
 
 
+@describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class TimeVarying(Problem):
     """Least squares under affine constraints, both drawn anew in every slot.

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.constraints import Affine, LogCapacity
-from coldq.errors import UnlikelyUnits, warn
-from coldq.losses import Linear
+from coldq.base.arrays import Array
+from coldq.base.errors import UnlikelyUnits, warn
 from coldq.problems.columns import at
+from coldq.slot.constraints import Affine, LogCapacity
+from coldq.slot.losses import Linear
 
 FAR_APART = 1e6
 HARDLY_EVER = 0.95  # of the slots without a decision that would do, from which that is no bad luck

@@ -15,7 +15,7 @@ from typing import Any
 
 from coldq.agent import Agent
 from coldq.agent.store import Committed, Store
-from coldq.errors import InvalidInput, NotWritten
+from coldq.base.errors import InvalidInput, NotWritten
 from coldq.serve.requested import learner_of
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system

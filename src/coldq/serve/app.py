@@ -23,14 +23,14 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
 from coldq.agent import Agent, OtherFeedback
-from coldq.errors import Error, InUse, NotReadable, NotWritten, hearing
-from coldq.feedback import Forecast
+from coldq.base.errors import Error, InUse, NotReadable, NotWritten, hearing
 from coldq.serve.agents import AT_ONCE, NAME, ROWS, Agents, NoSuchAgent, OtherAgent
 from coldq.serve.counts import Counts
 from coldq.serve.direct import Direct, Sent
 from coldq.serve.guard import OPEN_TO_ALL, Guard
 from coldq.serve.readiness import Readiness
 from coldq.serve.requested import part_of_feedback
+from coldq.slot.feedback import Forecast
 
 HERE = Path(__file__).parent
 LONGEST = 10_000  # rounds remembered, or shown at once

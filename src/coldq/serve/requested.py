@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, NamedTuple
 
-from coldq.description import DEEPEST, PLAIN, build, constructors
-from coldq.errors import InvalidInput
-from coldq.protocols import require_learner
+from coldq.base.describe import MAX_DEPTH, PLAIN_NUMBERS, build, constructors
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import require_learner
 
 STATE = 2_000_000  # numbers: sizes that are small by themselves are multiplied in it
 # A few bytes that ask for any amount of memory.
@@ -23,8 +23,10 @@ class Whole(NamedTuple):
     largest: int
 
 
-LEARNER = Whole("learner", ("learners", "networks", "domains", "schedules", "forecasts"), 100_000)
-FEEDBACK = Whole("feedback", ("losses", "constraints"), 1_000_000)
+LEARNER = Whole(
+    "learner", ("coldq.learners", "coldq.slot.domains", "coldq.slot.schedules"), 100_000
+)
+FEEDBACK = Whole("feedback", ("coldq.slot.losses", "coldq.slot.constraints"), 1_000_000)
 
 
 def learner_of(description: Mapping[str, Any], n_constraints: int) -> Any:
@@ -35,7 +37,7 @@ def learner_of(description: Mapping[str, Any], n_constraints: int) -> Any:
     >>> learner_of({"type": "OGD", "domain": box, "eta": [0.1] * 100}, n_constraints=0)
     Traceback (most recent call last):
     ...
-    coldq.errors.InvalidInput: the state of an agent may have at most 2000000 numbers, but 100 ...
+    coldq.InvalidInput: the state of an agent may have at most 2000000 numbers, but 100 ...
     """
     learner = _requested(description, LEARNER)
     require_learner(learner)
@@ -60,7 +62,7 @@ def part_of_feedback(description: Mapping[str, Any] | None) -> Any:
     >>> part_of_feedback({"type": "Simplex", "dim": 100_000_000})
     Traceback (most recent call last):
     ...
-    coldq.errors.InvalidInput: a Simplex is no part of a feedback
+    coldq.InvalidInput: a Simplex is no part of a feedback
     """
     return None if description is None else _requested(description, FEEDBACK)
 
@@ -71,16 +73,16 @@ def _requested(description: Any, whole: Whole) -> Any:
 
     def look(part: Any, depth: int) -> None:
         nonlocal total
-        if depth > DEEPEST:
-            raise InvalidInput(f"a description has at most {DEEPEST} levels")
+        if depth > MAX_DEPTH:
+            raise InvalidInput(f"a description has at most {MAX_DEPTH} levels")
         if isinstance(part, list):
-            if not PLAIN.issuperset(map(type, part)):
+            if not PLAIN_NUMBERS.issuperset(map(type, part)):
                 for each in part:
                     look(each, depth + 1)
         elif isinstance(part, dict) and "base64" not in part:
             name = part.get("type")
             if isinstance(name, str) and name in known:
-                if known[name].__module__.split(".")[1] not in whole.kinds:
+                if not known[name].__module__.startswith(whole.kinds):
                     raise InvalidInput(f"a {name} is no part of a {whole.name}")
                 for word in part.keys() & SIZES:
                     total += _size(word, part[word])

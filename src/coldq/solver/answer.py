@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.errors import Inexact, Infeasible, InvalidInput, StepFailed, name_indices, warn
+from coldq.base.arrays import Array
+from coldq.base.errors import Inexact, Infeasible, InvalidInput, StepFailed, name_indices, warn
 from coldq.solver.constants import TOLERANCE
 
 CURVED_TOLERANCE = 1e-8  # the same of curved rows

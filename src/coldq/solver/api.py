@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 import coldq._native as native
-from coldq._values import Array
+from coldq.base.arrays import Array
 from coldq.solver.answer import ACCEPTED, TOLERANCE
 from coldq.solver.problem import AffineProblem
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.contractions import affine_value, matvec
+from coldq.base.arrays import Array
+from coldq.base.contractions import affine_value, matvec
 from coldq.solver import last_resort
 from coldq.solver.answer import TOLERANCE, Step
 from coldq.solver.api import Solution, Status, active_set_extended, affine_residual, ball_step

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy import maximum
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 from coldq.solver.answer import ACCEPTED, ROUGH, TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.api import active_set, active_set_extended, newton_step, working_set_step
 from coldq.solver.constants import MUCH_DENSE

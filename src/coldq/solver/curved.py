@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array, joined
+from coldq.base.arrays import Array, joined
 from coldq.solver.answer import CURVED_TOLERANCE, Step, new_tuple
 from coldq.solver.api import curved_residual, quadratic_step, quadratic_values
 from coldq.solver.blas import on_one_thread

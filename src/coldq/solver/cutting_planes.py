@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 from coldq.solver.answer import GAP_TOLERANCE, TOLERANCE
 from coldq.solver.cascade import solve_one
 from coldq.solver.constants import DOUBT, ORIGIN_SIZE, ROUNDING

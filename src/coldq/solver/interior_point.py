@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 from coldq.solver.api import interior_point
 from coldq.solver.constants import MUCH_DENSE
 from coldq.solver.problem import ONE_BOX

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 from coldq.solver.api import grouped_step
 from coldq.solver.problem import largest_of, power
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 
 
 def no_point(A: Array, b: Array, lower: Array, upper: Array, floor: Array, weights: Array) -> bool:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coldq._values import Array, joined
-from coldq.errors import InvalidInput
+from coldq.base.arrays import Array, joined
+from coldq.base.errors import InvalidInput
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.api import active_set_extended, pieces_residual, pieces_step
 from coldq.solver.constants import DOUBT

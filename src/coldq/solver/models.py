@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.errors import InvalidInput
+from coldq.base.arrays import Array
+from coldq.base.errors import InvalidInput
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE
 from coldq.solver.constants import ORIGIN_SIZE
 from coldq.solver.curved import SHARP, assemble, known_size, residual_of, solve_one, values

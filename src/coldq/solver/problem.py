@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 
 HINGE = 0.0  # the floor that needs no array
 HALF = np.array(0.5)  # alpha of a projection

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 from coldq.solver.answer import TOLERANCE, Step, new_tuple
 from coldq.solver.api import blocks_step
 from coldq.solver.constants import MUCH_DATA

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 from coldq.solver.answer import CURVED_TOLERANCE
 from coldq.solver.api import thin_step, thin_values
 from coldq.solver.curved import (

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from coldq._system import cores, in_every_fork
-from coldq._values import Array
-from coldq.errors import InvalidInput
+from coldq.base.arrays import Array
+from coldq.base.errors import InvalidInput
+from coldq.base.system import cores, in_every_fork
 from coldq.solver.problem import DoNotFit
 
 LEAST_WORK = 40_000  # numbers that one thread goes through before a second one pays

@@ -1,1 +1,34 @@
-"""What theory promises: bounds and promises, which learners use; surveys and certificates."""
+"""What theory promises: COLDQ's theorems and corollaries as functions that return the bound.
+
+They live in :mod:`coldq.theory.bounds` and :mod:`coldq.theory.corollaries`.
+"""
+
+from coldq.theory.bounds import (
+    expert_regret,
+    expert_violation,
+    floor_violation,
+    queue_ceiling,
+    step_violation,
+    theorem_1,
+    theorem_2,
+    theorem_3,
+)
+from coldq.theory.corollaries import Bounds, corollary_1, corollary_2, corollary_3
+from coldq.theory.known import Guarantee, Known
+
+__all__ = [
+    "Bounds",
+    "Guarantee",
+    "Known",
+    "corollary_1",
+    "corollary_2",
+    "corollary_3",
+    "expert_regret",
+    "expert_violation",
+    "floor_violation",
+    "queue_ceiling",
+    "step_violation",
+    "theorem_1",
+    "theorem_2",
+    "theorem_3",
+]

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import Array, as_array, fraction, least_zero, positive, quiet, whole_number
-from coldq.errors import InvalidInput
-from coldq.schedules import as_schedule
+from coldq.base.arrays import Array, as_array, fraction, least_zero, positive, quiet, whole_number
+from coldq.base.errors import InvalidInput
+from coldq.slot.schedules import as_schedule
 from coldq.theory.known import Known
 
 
@@ -102,7 +102,7 @@ def theorem_1(
         last axis, the first one zero, for the sum as it stands.
 
     >>> from coldq import bounds
-    >>> from coldq.schedules import Power
+    >>> from coldq.slot.schedules import Power
     >>> known = dict(diameter=2.0, gradient_bound=1.0)
     >>> bounds.theorem_1(Power(0.5), 100, path_length=0.0, **known).round(3)
     np.float64(46.647)
@@ -139,7 +139,7 @@ def theorem_2(
     The paper has G in place of H, see :func:`queue_ceiling`. Parameters as in :func:`theorem_1`.
 
     >>> from coldq import bounds
-    >>> from coldq.schedules import Power
+    >>> from coldq.slot.schedules import Power
     >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
     >>> bounds.theorem_2(Power(0.5), 100, eta=0.01, gamma=50.0, constraint_variation=0.0,
     ...                  path_length=0.0, **known).round(3)
@@ -188,7 +188,7 @@ def floor_violation(
     queue frozen at gamma keeps this bound, which never exceeds Theorem 2's.
 
     >>> from coldq import bounds
-    >>> from coldq.schedules import Power
+    >>> from coldq.slot.schedules import Power
     >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
     >>> bounds.floor_violation(Power(0.5), 100, gamma=50.0, constraint_variation=0.0,
     ...                        path_length=0.0, **known).round(3)
@@ -227,7 +227,7 @@ def theorem_3(
     opposite; such a term is at most zero.
 
     >>> from coldq import bounds
-    >>> from coldq.schedules import Power
+    >>> from coldq.slot.schedules import Power
     >>> bounds.theorem_3(Power(1.0, 0.5), 100, mu=0.5, diameter=2.0, gradient_bound=1.0).round(3)
     np.float64(4.594)
     """
@@ -269,7 +269,7 @@ def expert_regret(
         A list of the experts' schedules.
 
     >>> from coldq import bounds
-    >>> from coldq.schedules import Power
+    >>> from coldq.slot.schedules import Power
     >>> pool = [Power(0.5, 0.5**m) for m in range(4)]
     >>> bounds.expert_regret(pool, 100, kappa=0.1, diameter=2.0, gradient_bound=1.0,
     ...                      path_length=0.0).round(3)
@@ -315,7 +315,7 @@ def expert_violation(
     g_{t-1} to g_t costs sqrt(N) V in all. No path length enters.
 
     >>> from coldq import bounds
-    >>> from coldq.schedules import Power
+    >>> from coldq.slot.schedules import Power
     >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
     >>> bounds.expert_violation(Power(0.5), 100, gamma=500.0, constraint_variation=0.0,
     ...                         **known).round(3)

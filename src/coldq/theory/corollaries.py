@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq._values import exponent, least_zero, positive, quiet
+from coldq.base.arrays import exponent, least_zero, positive, quiet
 from coldq.theory.known import Known
 
 

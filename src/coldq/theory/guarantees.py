@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array, fraction, positive, quiet
+from coldq.base.arrays import Array, fraction, positive, quiet
 from coldq.theory.bounds import (
     _expert_regret,
     _expert_violation,

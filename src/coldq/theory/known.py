@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq._values import Array, least_zero, one_real, positive, whole_number
+from coldq.base.arrays import Array, least_zero, one_real, positive, whole_number
 
 
 @dataclass(frozen=True, eq=False)

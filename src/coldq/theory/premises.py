@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import Array
-from coldq.errors import InvalidInput
+from coldq.base.arrays import Array
+from coldq.base.errors import InvalidInput
 from coldq.theory.bounds import queue_ceiling, steps_of
 from coldq.theory.guarantees import step_guarantees
 from coldq.theory.known import Guarantee, Known

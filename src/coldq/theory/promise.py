@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from coldq._values import exponent, percent, positive, whole_number
-from coldq.errors import InvalidInput
-from coldq.protocols import Learner
+from coldq.base.arrays import exponent, percent, positive, whole_number
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Learner
 from coldq.theory.known import Guarantee, Known, one_number, steps_otherwise
 
 LONGEST = 2**20  # horizons are searched up to here

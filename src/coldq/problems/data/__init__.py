@@ -6,7 +6,7 @@ import gzip
 
 import numpy as np
 
-from coldq._values import Array
+from coldq.base.arrays import Array
 
 
 def text(name: str) -> str:

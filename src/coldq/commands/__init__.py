@@ -1,5 +1,0 @@
-"""What a command does: check first, compute with a progress bar, write, and end in order."""
-
-from coldq.commands.ending import command, stoppable
-
-__all__ = ["command", "stoppable"]

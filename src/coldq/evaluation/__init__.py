@@ -1,0 +1,1 @@
+"""Comparisons of learners: one by one, over grids, with intervals and pages."""

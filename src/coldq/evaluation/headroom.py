@@ -1,0 +1,158 @@
+"""Headroom tuned on a part of a problem: what is done by hand, to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coldq.base.arrays import Array, real_array
+from coldq.base.errors import InvalidInput
+from coldq.base.protocols import Constraint, Domain, Problem, require_problem
+from coldq.learners.best_response import BestResponse
+from coldq.learners.foresight import rate_of
+from coldq.learners.kept_rows import slack_at
+from coldq.simulation.loop import replay, seed_tuple
+
+SAME = 1e-9  # costs that differ by less than this share are equal but for rounding
+HEADROOMS = (0.0, *(0.0025 * 1.25**k for k in range(0, 31, 3)))  # to 2.02
+FURTHER = tuple(0.0025 * 1.25**k for k in range(30, 49, 3))  # to 112, for demand that leaps
+FINE, ROUNDS = 7, 2  # headrooms tried between two of the grid before, and how often
+
+
+class Headroom(NamedTuple):
+    """What a headroom would have done on a part of a problem: cost and share of violated slots."""
+
+    headroom: float
+    cost: float
+    share: float
+    violation: float
+
+
+def tune_headroom(
+    problem: Problem,
+    rate: float,
+    part: tuple[float, float] = (0.0, 1.0),
+    *,
+    seeds: Iterable[int] = (0,),
+    headrooms: Iterable[float] | None = None,
+) -> Headroom:
+    """The cheapest headroom of :class:`~coldq.BestResponse` that keeps a rate on a part of a run.
+
+    `part` is the share of the slots at which it begins and ends: (0, 1/3) tunes on the first third,
+    (1/3, 1) is the best in hindsight for the rest. Slot 1 is not judged: it is decided before
+    anything is known, whatever the headroom. By default `headrooms` go up to 2, and up to 112
+    if none of those keeps the rate, finer where it is just kept, to about a hundredth of it. If
+    none at all does, it is the one of least share.
+
+    >>> import coldq
+    >>> found = coldq.tune_headroom(coldq.problems.Autoscale(400), 0.05, headrooms=[0.2, 1.2, 2.4])
+    >>> found.headroom
+    1.2
+    """
+    limit, seeds = _limit(rate), seed_tuple(seeds)
+    if headrooms is not None:
+        (tried,) = try_headrooms(problem, [part], seeds, headrooms)
+        return choose_headroom(tried, rate)
+    (tried,) = try_finely(problem, [part], seeds, [rate])
+    if all(one.share > limit for one in tried):
+        (more,) = try_finely(problem, [part], seeds, [rate], FURTHER)
+        tried += more
+    return choose_headroom(tried, rate)
+
+
+def choose_headroom(tried: Iterable[Headroom], rate: float) -> Headroom:
+    """The cheapest that keeps a rate, the least of those that cost the same, or of least share."""
+    limit, tried = _limit(rate), list(tried)
+    kept = [one for one in tried if one.share <= limit]
+    if not kept:
+        return min(tried, key=lambda one: one.share)
+    least = min(one.cost for one in kept)
+    return min(one for one in kept if one.cost <= least + SAME * abs(least))
+
+
+def _limit(rate: Any) -> float:
+    limit = rate_of(rate)
+    if limit is None:
+        raise InvalidInput("a headroom is chosen for a violation_rate, but got none")
+    return limit
+
+
+def try_headrooms(
+    problem: Problem,
+    parts: Iterable[tuple[float, float]],
+    seeds: Iterable[int],
+    headrooms: Iterable[float],
+) -> list[list[Headroom]]:
+    """What each headroom does on each part of a problem, all side by side in one run.
+
+    A problem whose rows have demands that are not their limits says how headroom tightens them, by
+    a `tighten` as :class:`~coldq.BestResponse` takes it.
+    """
+    require_problem(problem)
+    if getattr(problem, "adaptive", False) or getattr(problem, "agents", None) is not None:
+        raise InvalidInput(
+            "headroom is tuned on a problem without agents that does not answer to decisions"
+        )
+    seeds, T, spans = seed_tuple(seeds), problem.horizon, []
+    for part in parts:
+        begin, end = ends = real_array("part", part, 0) if np.shape(part) == (2,) else (1.0, 0.0)
+        if not 0.0 <= begin < end <= 1.0:
+            raise InvalidInput(f"part must be two shares such as (0, 1/3), but is {part!r:.200}")
+        begin, end = map(float, ends)
+        first = min(max(round(begin * T), 1), T - 1)  # slot 1 is decided before anything is known
+        spans.append((first, max(round(end * T), first + 1)))
+    h = real_array(
+        "headrooms", headrooms if isinstance(headrooms, np.ndarray) else list(headrooms), 1
+    )
+    if h.ndim != 1 or not h.size:
+        raise InvalidInput(f"headrooms must be some numbers, but has shape {h.shape}")
+    learner = BestResponse(problem.domain, h[:, None], tighten=getattr(problem, "tighten", None))
+    state = learner.init(problem.n_constraints, batch=(len(h), len(seeds)))
+    sums = np.zeros((len(spans), 3, *state.batch))
+    last = max(end for _, end in spans)
+    for t, revealed in replay(problem, seeds):
+        g = revealed.constraint.value(state.x)
+        bad = is_violated(revealed.constraint, g, state.x, problem.domain)
+        now = revealed.loss.value(state.x), bad, np.maximum(g, 0.0).sum(axis=-1)
+        for k, (begin, end) in enumerate(spans):
+            if begin < t <= end:
+                sums[k] += np.broadcast_arrays(*now)
+        if t >= last:
+            break
+        state = learner.update(state, revealed)
+    found = []
+    for (cost, count, total), (begin, end) in zip(sums.mean(axis=-1), spans, strict=True):
+        slots = end - begin
+        rows = zip(h, cost / slots, count / slots, total, strict=True)
+        found.append([Headroom(*map(float, row)) for row in rows])
+    return found
+
+
+def try_finely(
+    problem: Problem,
+    parts: Sequence[tuple[float, float]],
+    seeds: tuple[int, ...],
+    rates: Iterable[float],
+    headrooms: tuple[float, ...] = HEADROOMS,
+) -> list[list[Headroom]]:
+    """What headrooms do on each part of a problem, finer where one of the rates is just kept."""
+    rates, found = list(rates), try_headrooms(problem, parts, seeds, headrooms)
+    for _ in range(ROUNDS):
+        grid, finer = [one.headroom for one in found[0]], set[float]()
+        for tried in found:
+            for rate in rates:
+                at = grid.index(choose_headroom(tried, rate).headroom)
+                if at > 0:
+                    finer |= set(np.linspace(grid[at - 1], grid[at], FINE + 1)[1:-1].tolist())
+        if finer:
+            more = try_headrooms(problem, parts, seeds, sorted(finer))
+            found = [sorted(a + b) for a, b in zip(found, more, strict=True)]
+    return found
+
+
+def is_violated(constraint: Constraint, g: Array, x: Array, domain: Domain) -> np.ndarray:
+    """Whether any row is violated, as learners count it."""
+    over = g > slack_at(x, g, constraint.jacobian(x), domain.diameter)
+    return np.asarray(over.any(axis=-1))

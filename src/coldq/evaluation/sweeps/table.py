@@ -1,0 +1,164 @@
+"""What a sweep gave: a table with a row a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coldq.base.errors import NotReadable
+from coldq.base.files import read_parquet, write_parquet
+from coldq.base.notebook import html_table
+from coldq.base.tabular import Tabular, library
+from coldq.evaluation.sweeps.task import MEASURES
+from coldq.evaluation.tasks.store import Store
+
+if TYPE_CHECKING:
+    from coldq.evaluation.sweeps.plan import Plan
+
+SHOWN = 12  # settings that a notebook shows
+INDEX = "index.parquet"
+ABOUT = "coldq.sweep"  # in its metadata: what holds for the whole sweep
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep(Tabular):
+    """All runs of a sweep, as :func:`coldq.sweep` returns them: a row a run.
+
+    Its columns are the problem, the learner, each parameter of any learner (NaN, or an empty word,
+    for those that others have; one that is called as a column is `learner.seed` and the like), the
+    seed, the horizon, and of the whole run the loss, the hard and the soft violation, and the
+    largest violation of a slot. `failures` says of each task that gave nothing why, `missing` how
+    many were not done yet, `adaptive` which problems answer to decisions, and `budget` what
+    violation of a run is allowed, if that was said.
+
+    >>> import coldq
+    >>> found = coldq.sweep(problems=["linear"], learners=[{"learner": "COLDQ",
+    ...     "epsilon": [0.1, 0.5]}], seeds=3)
+    >>> len(found), found.to_pandas().groupby("epsilon").loss.mean().shape
+    (6, (2,))
+    """
+
+    title: str
+    runs: Any
+    failures: tuple[dict[str, Any], ...]
+    missing: int = 0
+    adaptive: tuple[str, ...] = ()
+    budget: float | None = None
+
+    def __len__(self) -> int:
+        return self.runs.num_rows
+
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} tasks failed" if self.failures else ""
+        missing = f", {self.missing:,} tasks missing" if self.missing else ""
+        title = f"{self.title}: " if self.title else ""
+        return f"Sweep({title}{len(self):,} runs{failed}{missing})"
+
+    def _repr_html_(self) -> str:
+        """The settings that violate least, with their means over the seeds."""
+        groups = ["problem", "learner", "parameters"]
+        asked = [(name, "mean") for name in ("loss", "violation")]
+        means = self.runs.group_by(groups, use_threads=False).aggregate([*asked, ("seed", "count")])
+        rows = sorted(
+            zip(*(means[name].to_pylist() for name in means.column_names), strict=True),
+            key=lambda row: (row[0], row[4]),
+        )
+        shown = [
+            (
+                problem,
+                learner,
+                words(json.loads(parameters)),
+                f"{loss:,.5g}",
+                f"{violation:,.5g}",
+                seeds,
+            )
+            for problem, learner, parameters, loss, violation, seeds in rows[:SHOWN]
+        ]
+        headings = ("problem", "learner", "parameters", "loss", "hard violation", "seeds")
+        more = f" {len(rows) - SHOWN:,} more settings are not shown." if len(rows) > SHOWN else ""
+        return html_table(repr(self)[6:-1], headings, shown, [f"Means over the seeds.{more}"])
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of all parameters."""
+        said = self.runs["parameters"].unique().to_pylist()
+        return tuple(dict.fromkeys(name for text in said for name in json.loads(text)))
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        encoded = self.runs["parameters"].combine_chunks().dictionary_encode()
+        each = [json.loads(text) for text in encoded.dictionary.to_pylist()]
+        place = encoded.indices.to_numpy(zero_copy_only=False)
+        found = {
+            name: np.array(self.runs[name].to_pylist(), object) for name in ("problem", "learner")
+        }
+        of_run = ("seed", "horizon", *MEASURES)
+        for name in self.parameters:
+            column = f"learner.{name}" if name in (*found, *of_run) else name
+            found[column] = _column([one.get(name) for one in each])[place]
+        for name in of_run:
+            found[name] = self.runs[name].to_numpy()
+        return found
+
+
+def shown(value: Any) -> str:
+    """A parameter's value as it is read."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def words(parameters: Mapping[str, Any]) -> str:
+    """Parameters as they are read."""
+    return ", ".join(f"{name} = {shown(value)}" for name, value in parameters.items())
+
+
+def _column(values: Sequence[Any]) -> np.ndarray:
+    """Numbers as numbers, with NaN for none; anything else as words."""
+    if all(value is None or isinstance(value, int | float) for value in values):
+        return np.array([np.nan if value is None else float(value) for value in values])
+    return np.array(["" if value is None else str(value) for value in values], object)
+
+
+def write_index(store: Store, plan: Plan) -> None:
+    """The plan beside the results: a row for every task, with what it is and its file."""
+    import pyarrow as pa
+
+    rows = [
+        {
+            "task": task.key, "problem": task.title, "learner": task.label,
+            "parameters": task.parameters, "first_seed": task.seeds[0], "seeds": len(task.seeds),
+            "file": str(store.path(task.key).relative_to(store.folder)),
+        }
+        for task in plan.tasks
+    ]  # fmt: skip
+    adaptive = [one.title for one in plan.asked.problems if one.adaptive]
+    about = {"title": plan.asked.title, "adaptive": adaptive, "budget": plan.asked.budget}
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({ABOUT: json.dumps(about)})
+    write_parquet(table, store.folder / INDEX, through=store.arriving)
+
+
+def read(folder: Path | str) -> Sweep:
+    """The sweep whose results lie in a folder."""
+    store, pa = Store(Path(folder)), library("pyarrow")
+    try:
+        index = read_parquet(store.folder / INDEX)
+        about = json.loads(index.schema.metadata[ABOUT.encode()])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise NotReadable(f"{folder}: there is no sweep here ({error})") from None
+    keys = index["task"].to_pylist()
+    done = [key for key in keys if store.path(key).exists()]
+    others = [store.why(key) for key in keys if not store.path(key).exists()]
+    failures = tuple(why for why in others if why is not None)
+    if not done:
+        words = f": {failures[0]['error']}" if failures else ""
+        raise NotReadable(f"{folder}: no task of this sweep is done{words}")
+    return Sweep(
+        about["title"], pa.concat_tables(map(store.table, done)), failures,
+        len(others) - len(failures), tuple(about["adaptive"]), about["budget"],
+    )  # fmt: skip

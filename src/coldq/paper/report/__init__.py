@@ -1,0 +1,1 @@
+"""The page of the reproduction: curves beside the published ones, claims, rates."""

@@ -1,0 +1,1 @@
+"""A run: the loop, its trace, metrics, comparators, and the bounds that hold for it."""

@@ -1,0 +1,533 @@
+"""What theory promised for a run, and whether it got it: realised values beside their bounds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from coldq.base.arrays import Array, percent, real_array
+from coldq.base.errors import Error, InvalidInput
+from coldq.base.protocols import Domain, Problem
+from coldq.simulation.comparators import Comparator, dynamic_comparator, moves_of, static_comparator
+from coldq.simulation.loop import require_same_again
+from coldq.simulation.metrics import constraint_variation, hard_violation, soft_violation
+from coldq.simulation.survey import PAIRS, SPOTS, survey
+from coldq.simulation.trace import Trace, require_known, require_trace
+from coldq.theory.known import Guarantee, Known, one_number, steps_otherwise
+from coldq.theory.premises import (
+    FAILS,
+    HOLDS,
+    ROUNDING,
+    SPOT_CHECKED,
+    UNKNOWN,
+    Assumption,
+    in_words,
+)
+
+REDUCED_SOME = "in part"  # the promise is about the other slots
+REGRET = "docs/keep-a-violation-rate.md"  # which has the proof
+NAMED = 8  # reduced slots that are named
+WINDOWS = (10.0, 100.0)  # lengths of windows that are looked at, times 1 / rate
+LEAST = "the least"  # of several bounds, not the same one for all seeds
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """One measure of a run beside its bound, for each seed; the bound is NaN where there is none.
+
+    `void` says that something that it assumes fails; else what it needs is not known.
+
+    >>> import numpy as np
+    >>> from coldq.simulation.certificate import Check
+    >>> check = Check("dynamic regret", "Theorem 1", np.array([2.0, 3.0]), np.array([10.0, 9.0]))
+    >>> check.slack, check.exceeded
+    (array([8., 6.]), array([False, False]))
+    """
+
+    measure: str
+    source: str
+    realised: Array
+    bound: Array
+    void: bool = False
+
+    @property
+    def slack(self) -> Array:
+        """The bound less what was realised."""
+        return self.bound - self.realised
+
+    @property
+    def compared(self) -> bool:
+        """Whether both numbers are known for every seed."""
+        return not np.isnan(self.slack).any()
+
+    @property
+    def exceeded(self) -> np.ndarray:
+        """Whether what was realised is above the bound, by more than rounding."""
+        return self.slack < -ROUNDING * (1.0 + np.abs(self.bound))
+
+    def __str__(self) -> str:
+        realised = f"{self.measure:<15} {in_words(self.realised):>21}"
+        if not self.source:
+            return f"{realised}   no bound"
+        if np.isnan(self.bound).all():
+            why = f"no bound ({self.source} is void)" if self.void else f"unknown ({self.source})"
+            return f"{realised}   {why}"
+        if np.isnan(self.slack).all():
+            return f"{realised}   <= {in_words(self.bound):>21}   unknown ({self.source})"
+        none = np.zeros(self.realised.shape)  # of a bound that is zero, and kept
+        shares = np.divide(self.realised, self.bound, out=none, where=self.bound != 0.0)
+        share = 100.0 * np.nanmax(shares)
+        kept = f"at most {share:.3g}% of it" if share > 0.0 else "none of it"
+        verdict = "EXCEEDED" if self.exceeded.any() else kept
+        return f"{realised}   <= {in_words(self.bound):>21}   {verdict} ({self.source})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate:
+    """A run's regret and violation beside their bounds, and every assumption behind them.
+
+    `checks` are the measures, `assumptions` what the theorems assume; `known` holds R, D, G, N,
+    the moves of x*_t and the constraint variation that the bounds were computed from. ``holds`` is
+    True if a bound was compared with what was realised, none is exceeded and no assumption fails.
+    ``to_dict()`` gives plain numbers, ``print`` plain words.
+
+    >>> import coldq
+    >>> problem = coldq.problems.OnlineQuadratic(horizon=50)
+    >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=range(3))
+    >>> certificate = coldq.certify(trace)
+    >>> certificate.holds, [check.measure for check in certificate.checks][:2]
+    (True, ['dynamic regret', 'static regret'])
+    """
+
+    run: str
+    seeds: tuple[int, ...]
+    known: Known | None
+    checks: tuple[Check, ...]
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether something was certified: bounds compared, none exceeded, no assumption failed."""
+        kept = all(assumption.verdict != FAILS for assumption in self.assumptions)
+        exceeded = any(check.exceeded.any() for check in self.checks)
+        return kept and not exceeded and any(check.compared for check in self.checks)
+
+    def check(self, measure: str) -> Check:
+        """The first check of a measure, such as "dynamic regret".
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=50)
+        >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+        >>> coldq.certify(trace).check("hard violation").source
+        'Theorem 2'
+        """
+        for check in self.checks:
+            if check.measure == measure:
+                return check
+        raise InvalidInput(
+            f"there is no {measure!r}; there are {sorted({c.measure for c in self.checks})}"
+        )
+
+    def least(self, measure: str) -> Check:
+        """The least of the bounds on a measure, seed by seed; NaN where all are void.
+
+        >>> import coldq
+        >>> problem = coldq.problems.OnlineLinear(horizon=50)
+        >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
+        >>> certificate = coldq.certify(trace)
+        >>> bounds = [c.bound for c in certificate.checks if c.measure == "hard violation"]
+        >>> certificate.least("hard violation").bound == min(bounds)
+        array([ True])
+        """
+        first = self.check(measure)
+        several = [check for check in self.checks if check.measure == measure]
+        bound = np.fmin.reduce([check.bound for check in several])
+        sources = [c.source for c in several if np.array_equal(c.bound, bound, equal_nan=True)]
+        return replace(first, source=sources[0] if sources else LEAST, bound=bound)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate as plain lists, numbers and words; NaN stands for "undefined"."""
+        return {
+            "run": self.run,
+            "seeds": list(self.seeds),
+            "holds": self.holds,
+            "checks": [
+                {
+                    "measure": check.measure,
+                    "source": check.source,
+                    "realised": check.realised.tolist(),
+                    "bound": check.bound.tolist(),
+                    "slack": check.slack.tolist(),
+                    "exceeded": check.exceeded.tolist(),
+                }
+                for check in self.checks
+            ],
+            "assumptions": [asdict(assumption) for assumption in self.assumptions],
+        }
+
+    def __str__(self) -> str:
+        lines = [self.run, *(f"  {self._line(check)}" for check in self.checks), "Assumptions"]
+        lines += [f"  {assumption}" for assumption in self.assumptions]
+        if self.known is None and not any(check.compared for check in self.checks):
+            lines.append(
+                "The theorems are about learners that say their premises, the count about learners "
+                "with a violation rate: only realised values, and nothing is certified."
+            )
+        elif self.holds:
+            which = "" if all(check.compared for check in self.checks) else " that is known"
+            lines.append(
+                f"Every bound{which} holds, and nothing that it assumes was found to fail."
+            )
+        elif any(check.exceeded.any() for check in self.checks):
+            lines.append("A bound is exceeded: look at the assumptions for the reason.")
+        elif any(assumption.verdict == FAILS for assumption in self.assumptions):
+            lines.append("An assumption fails, so that the bounds that need it are void.")
+        else:
+            lines.append("Nothing could be compared with its bound, so nothing is certified.")
+        return "\n".join(lines)
+
+    def _line(self, check: Check) -> str:
+        """A check in words, and whether its bound is the least of several."""
+        several = sum(other.measure == check.measure for other in self.checks) > 1
+        least = several and check.compared and self.least(check.measure).source == check.source
+        return f"{check}".removesuffix(")") + ", the least)" if least else f"{check}"
+
+    __repr__ = __str__
+
+
+def certify(
+    trace: Trace,
+    *,
+    gradient_bound: Any = None,
+    constraint_bound: Any = None,
+    mu: float | None = None,
+) -> Certificate:
+    """Realised regret and violation beside their bounds, with every assumption checked.
+
+    For a run of a learner that says its `premises` and `guarantees`: ``COLDQ``, ``COLDQExpert``,
+    ``RECOO``, ``CLASP``, ``Yi2021`` and yours; a subclass with an `update` of its own says them
+    anew. One with a violation rate (``SelfTuning``,
+    ``SafetyMargin``) gets its violated slots beside the most that there can be, whatever happened,
+    in the whole run and in the worst window of several lengths, and its reduced ones by number.
+    Another gets its realised values without bounds.
+    What the trace does not hold is worked out again: the revealed functions by replaying the
+    problem, the queue from the recorded violations. A problem that reveals other functions than in
+    the run is refused.
+
+    A slot without a feasible decision leaves the regret of its seed undefined and voids the bounds
+    of the theorems; those that count slot by slot (``step_violation``) charge it N G, and stand.
+
+    Parameters
+    ----------
+    gradient_bound, constraint_bound
+        D and G, if the revealed functions have no closed form and the problem no `constants`, or to
+        check your own.
+    mu
+        The losses' strong convexity, without a 1/2; by default the problem's own.
+
+    >>> import coldq
+    >>> problem = coldq.problems.OnlineLinear(horizon=200)
+    >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=range(3))
+    >>> certificate = coldq.certify(trace)
+    >>> certificate.holds
+    True
+    >>> bool((certificate.check("dynamic regret").slack > 0.0).all())
+    True
+    """
+    require_same_again(require_known(require_trace(trace), "learner", "problem"))
+    problem, learner, S = trace.problem, trace.learner, len(trace.seeds)
+    constants = _constants(problem)
+    if mu is None:
+        mu = float(getattr(constants, "strong_convexity", 0.0))
+    mu = one_number("mu", mu)
+    dynamic, static, regrets = _comparators(trace)
+    realised = {
+        "dynamic regret": _regret(trace, dynamic),
+        "static regret": _regret(trace, static),
+        "hard violation": hard_violation(trace),
+        "soft violation": soft_violation(trace),
+    }
+    premises = getattr(learner, "premises", None)
+    if premises is None or steps_otherwise(learner):
+        return _without_premises(trace, realised, dynamic, regrets)
+    found = survey(problem, trace.seeds, trace.decisions, mu=mu)
+    whole = not np.isnan(found.bends).any()
+    seen = np.maximum(found.tallest, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0))
+    D, slope = _bound_of(
+        "gradient_bound", gradient_bound, found.gradient_bound, found.gradient_exact,
+        found.steepest, constants, whole,
+    )  # fmt: skip
+    G, height = _bound_of(
+        "constraint_bound", constraint_bound, found.constraint_bound, found.constraint_exact,
+        seen, constants, whole,
+    )  # fmt: skip
+    rules = (
+        _bounded(problem.domain),
+        _convex(found.bends, mu, min(SPOTS, trace.horizon)),
+        slope,
+        height,
+        _prompt(trace.delay),
+        *premises.of_parameters(trace.horizon),
+        *_long(trace.horizon),
+    )
+    variation, moved = _variation(trace)
+    void = any(assumption.verdict == FAILS for assumption in rules)
+    # The theorems compare with a feasible decision in every slot, and one for all is one for each.
+    exists = [best.feasible for best in (dynamic, static) if best is not None]
+    slots = np.logical_or.reduce([np.zeros((S, trace.horizon), bool), *exists])
+    known = Known(
+        horizon=trace.horizon,
+        diameter=float(problem.domain.diameter),
+        gradient_bound=D,
+        constraint_bound=G,
+        n_constraints=problem.n_constraints,
+        constraint_variation=variation,
+        moves=np.full((S, trace.horizon), np.nan) if dynamic is None else moves_of(dynamic),
+        mu=mu,
+        common=static.feasible.all(axis=1) if static else False,
+        feasible=slots,
+        weights=premises.weights(trace) if hasattr(premises, "weights") else None,
+    )
+    lacking = any(assumption.verdict == FAILS for assumption in regrets)
+    promised = () if void else learner.guarantees(known)
+    checks = _beside(promised, realised, slots.all(axis=1), lacking)
+    assumptions = (*rules, *regrets, moved, premises.of_queue(trace, G))
+    return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
+
+
+def _beside(
+    guarantees: tuple[Guarantee, ...],
+    realised: dict[str, Array],
+    feasible: np.ndarray,
+    lacking: bool = False,
+) -> tuple[Check, ...]:
+    """Realised values beside their bounds, void where a seed has a slot that they do not allow."""
+    if not guarantees:
+        none = np.full(feasible.shape, np.nan)
+        return tuple(Check(name, "", values, none) for name, values in realised.items())
+    return tuple(
+        Check(
+            g.measure,
+            g.source,
+            realised[g.measure],
+            np.where(feasible | g.slotwise, g.bound, np.nan),
+            void=lacking,
+        )
+        for g in guarantees
+    )
+
+
+def _without_premises(
+    trace: Trace,
+    realised: dict[str, Array],
+    dynamic: Comparator | None,
+    regrets: tuple[Assumption, ...],
+) -> Certificate:
+    """Realised values; count and regret of a learner with a violation rate beside its bounds."""
+    learner, S = trace.learner, len(trace.seeds)
+    checks = _beside((), realised, np.ones(S, bool))
+    counts, reduced = _counted(trace)
+    if getattr(learner, "tracks_slots", False) and dynamic is not None and not trace.delay:
+        bound = learner.regret_bound(trace.state, np.sum(moves_of(dynamic), axis=-1))
+        whole = dynamic.feasible.all(axis=1)
+        shown = Check(
+            "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan),
+            void=not whole.all(),
+        )  # fmt: skip
+        checks = (shown, *checks[1:])
+    about = (*reduced, *regrets)
+    if steps_otherwise(learner):
+        words = f"{type(learner).__name__} has an update of its own, but another's premises"
+        about += (Assumption("steps that the theorems are about", UNKNOWN, words),)
+    return Certificate(repr(trace), trace.seeds, None, (*counts, *checks), about)
+
+
+def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
+    """The violated slots of a learner with a violation rate, in all and in the worst windows."""
+    rate = getattr(trace.learner, "violation_rate", None)
+    if rate is None or trace.booked is None:
+        return (), ()
+    T, void = trace.horizon, trace.delay > 0
+    lengths = sorted({min(round(times / rate), T) for times in WINDOWS} | {T})
+    checks = []
+    for length in reversed(lengths):
+        worst, bound = _worst_window(trace, rate, length)
+        name = "violated slots" if length == T else f"of any {length:,}"
+        bound = np.full(bound.shape, np.nan) if void else bound
+        checks.append(Check(name, "error budget", worst, bound, void=void))
+    found = trace.learner.certificate(trace.state)
+    violated, infeasible = (int(found[name].sum()) for name in ("violated", "infeasible"))
+    slots = len(trace.seeds) * T
+    share = Assumption(
+        f"a rate of {percent(rate, 3)}",
+        HOLDS,
+        f"{violated} of {slots} slots violated, {percent(violated / slots, 3)}; "
+        f"{int(found['reduced_violated'].sum())} of these after a reduced decision; "
+        f"{infeasible} slots were infeasible and are not booked",
+    )
+    words = []
+    assert trace.reduced is not None
+    for seed, flags in zip(trace.seeds, trace.reduced, strict=True):
+        reduced = (np.flatnonzero(flags) + 1).tolist()
+        if reduced:
+            more = f" and {len(reduced) - NAMED} more" if len(reduced) > NAMED else ""
+            words.append(f"{', '.join(map(str, reduced[:NAMED]))}{more} of seed {seed}")
+    listed = "; ".join(words[:NAMED]) + ("; ..." if len(words) > NAMED else "")
+    about = Assumption(
+        "every decision kept its whole margin",
+        FAILS if void else REDUCED_SOME if words else HOLDS,
+        f"but those of slots {listed}" if words else "none was reduced",
+    )
+    return tuple(checks), (share, about, *((_prompt(trace.delay),) if void else ()))
+
+
+def _worst_window(trace: Trace, rate: float, length: int) -> tuple[Array, Array]:
+    """The most violated slots in any so many that follow each other, and the bound there.
+
+    Of windows that have as many the one of least bound: ``q W + bound_b - D_{a-1}``.
+    """
+    assert trace.booked is not None
+    assert trace.overdraft is not None
+    assert trace.overdraft_bound is not None
+    S, T = trace.booked.shape
+    sums = np.concatenate([np.zeros((S, 1)), np.cumsum(trace.booked, axis=1)], axis=1)
+    count = sums[:, length:] - sums[:, : T - length + 1]
+    before = np.concatenate([np.zeros((S, 1)), trace.overdraft[:, : T - length]], axis=1)
+    bound = rate * length + trace.overdraft_bound[:, length - 1 :] - before
+    # A window above its bound is the worst; else the one of most violated slots.
+    order = np.where(count > bound, count - bound + T, count - 1e-9 * bound)
+    worst = order.argmax(axis=1)[:, None]
+    return (
+        np.take_along_axis(count, worst, axis=1)[:, 0],
+        np.take_along_axis(bound, worst, axis=1)[:, 0],
+    )
+
+
+def _regret(trace: Trace, comparator: Comparator | None) -> Array:
+    """The regret of each seed, NaN where there is nothing to compare with."""
+    if comparator is None:
+        return np.full(len(trace.seeds), np.nan)
+    return np.add.accumulate(trace.loss - comparator.loss, axis=1)[:, -1]
+
+
+def _constants(problem: Problem) -> Any:
+    """The problem's own constants, if it has any."""
+    try:
+        return getattr(problem, "constants", None)
+    except NotImplementedError:
+        return None
+
+
+def _comparators(
+    trace: Trace,
+) -> tuple[Comparator | None, Comparator | None, tuple[Assumption, ...]]:
+    """Both comparators, None where they cannot be found, and what they say on feasibility."""
+    found: list[Any] = []
+    words: list[Assumption] = []
+    for name, solve in (
+        ("a feasible decision in every slot", dynamic_comparator),
+        ("a feasible decision common to all slots", static_comparator),
+    ):
+        try:
+            best = solve(trace.problem, trace.seeds, trace.decisions)
+        except Error as error:
+            found.append(None)
+            words.append(Assumption(name, UNKNOWN, f"not found, because {error}"))
+            continue
+        found.append(best)
+        lacking = int((~best.feasible).any(axis=1).sum())
+        if not lacking:
+            words.append(Assumption(name, HOLDS, "one was found"))
+        else:
+            seeds = (
+                f"{lacking} of {len(trace.seeds)} seeds have none, so that their regret is "
+                f"undefined: {best.lacking}"
+            )
+            words.append(Assumption(name, FAILS if not words else UNKNOWN, seeds))
+    return found[0], found[1], tuple(words)
+
+
+def _variation(trace: Trace) -> tuple[Array, Assumption]:
+    """V, NaN where it is not known."""
+    name = "the constraint's variation"
+    try:
+        found = constraint_variation(trace.problem, trace.seeds, trace.decisions)
+    except Error as error:
+        words = f"not found, because {error}; nor are the bounds that need it"
+        return np.full(len(trace.seeds), np.nan), Assumption(name, UNKNOWN, words)
+    source = "exact" if found.exact else "an upper bound"
+    return found.total, Assumption(name, HOLDS, f"V = {in_words(found.total)}, {source}")
+
+
+def _bound_of(
+    name: str,
+    given: Any,
+    closed: Array | None,
+    exact: bool,
+    seen: Array,
+    constants: Any,
+    whole: bool,
+) -> tuple[Array, Assumption]:
+    """D or G: the user's, else in closed form, else the problem's; and whether it was kept."""
+    title = "|grad f_t| <= D" if name == "gradient_bound" else "|g_t| <= G"
+    if given is not None:
+        value, source = real_array(name, given, 0), "as given"
+        if value.shape not in ((), seen.shape):
+            raise InvalidInput(
+                f"{name} must be one number, or one for each of the {len(seen)} seeds, but has "
+                f"shape {value.shape}"
+            )
+        value = value + np.zeros(seen.shape)
+    elif closed is not None:
+        value = closed
+        source = "over the whole domain, " + ("exact" if exact else "at least the largest")
+    elif constants is not None:
+        value, source = np.full(seen.shape, float(getattr(constants, name))), "problem.constants"
+    elif not whole:
+        words = f"it was revealed only at the decisions played: pass {name}="
+        return np.full(seen.shape, np.nan), Assumption(title, UNKNOWN, words)
+    else:
+        raise InvalidInput(
+            f"the revealed functions have no closed form of {name}, and the problem has no "
+            f"constants: pass {name}="
+        )
+    words = f"{title[-1]} = {in_words(value)}, {source}"
+    if not np.isfinite(value).all():
+        return value, Assumption(title, FAILS, words)
+    if closed is not None and (closed <= value * (1.0 + ROUNDING)).all():
+        return value, Assumption(title, HOLDS, words)
+    least = closed if closed is not None and exact else seen
+    if (least > value * (1.0 + ROUNDING)).any():
+        return value, Assumption(title, FAILS, f"{words}, but {in_words(least)} was revealed")
+    return value, Assumption(title, SPOT_CHECKED, f"{words}; seen: {in_words(seen)}")
+
+
+def _bounded(domain: Domain) -> Assumption:
+    R = float(domain.diameter)
+    return Assumption("bounded domain", HOLDS if np.isfinite(R) else FAILS, f"R = {R:.4g}")
+
+
+def _convex(bends: Array, mu: float, spots: int) -> Assumption:
+    name = "convex losses and constraints" + (f", mu = {mu:.4g}" if mu > 0.0 else "")
+    if np.isnan(bends).any():
+        return Assumption(name, UNKNOWN, "they were revealed only at the decisions played")
+    if (bends > ROUNDING).any():
+        return Assumption(name, FAILS, "a function lies below its tangent")
+    return Assumption(
+        name, SPOT_CHECKED, f"above their tangents at {PAIRS} pairs of points in {spots} slots"
+    )
+
+
+def _prompt(delay: int) -> Assumption:
+    name = "feedback after every slot"
+    if delay:
+        return Assumption(name, FAILS, f"it was {delay} slots late, which the theorems exclude")
+    return Assumption(name, HOLDS, "none was late")
+
+
+def _long(horizon: int) -> tuple[Assumption, ...]:
+    if horizon > 1:
+        return ()
+    return (Assumption("at least two slots", FAILS, "the run has one, and T is at least 2"),)

@@ -1,0 +1,1 @@
+"""One slot: losses, constraints, domains, what is revealed, and the step that answers it."""
