@@ -1,4 +1,4 @@
-"""Run tests at every level of the native core that this machine executes: ``make test-cpus``.
+"""Run tests at every level of the native core that this machine has: ``make check SUITE=cpus``.
 
 The core is built with all levels first; those that this machine cannot execute are named.
 """

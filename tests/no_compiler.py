@@ -1,6 +1,6 @@
 """`pip install .` where there is no compiler, cmake or ninja, and the README's first example.
 
-``python -m tests.no_compiler``, as ``make test-no-compiler`` does.
+``python -m tests.no_compiler``, as ``make check SUITE=no-compiler`` does.
 """
 
 from __future__ import annotations

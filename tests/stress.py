@@ -1,4 +1,4 @@
-"""Solve very many random and degenerate steps and judge every answer: ``make stress``."""
+"""Judge the answers to many random and degenerate steps: ``make check SUITE=stress``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constraints from JAX and PyTorch functions; `make test-adapters` runs these with both."""
+"""Constraints from JAX and PyTorch functions; `make check SUITE=adapters` runs these with both."""
 
 from __future__ import annotations
 

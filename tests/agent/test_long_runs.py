@@ -1,4 +1,4 @@
-"""A share of what ``make kill-agent``, ``make damage-logs`` and ``make fuzz`` do with agents."""
+"""A share of what the suites kill-agent, damage-logs and fuzz of ``make check`` do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines of the container file, run as they are written: ``make test-container``.
+"""The lines of the container file, run as they are written: ``make check SUITE=container``.
 
 A fresh folder stands in for the image and a fresh environment for its Python. Absolute paths that
 the file sets are below that folder; the commands are the file's own. What is not understood, or

@@ -1,4 +1,4 @@
-"""Requests drawn by schemathesis from the server's own OpenAPI page: ``make fuzz-http``.
+"""Requests drawn by schemathesis from the OpenAPI page: ``make check SUITE=fuzz-http``.
 
 No crash and no 500 whatever is sent, answers as the page says, and nothing without the token.
 """

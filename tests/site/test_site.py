@@ -1,6 +1,6 @@
 """The site in Chromium, at the widths of a desk and a phone, with scripts and without.
 
-``make test-site`` builds it first. Nothing is fetched from anywhere but the site itself.
+``make check SUITE=site`` builds it first. Nothing is fetched from anywhere but the site itself.
 """
 
 from __future__ import annotations

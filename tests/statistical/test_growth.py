@@ -1,4 +1,4 @@
-"""Do regret and violation grow as claimed? 20 seeds, T = 500 against T = 8000: ``make growth``."""
+"""Do regret and violation grow as claimed? T = 500 and 8000: ``make check SUITE=growth``."""
 
 from __future__ import annotations
 

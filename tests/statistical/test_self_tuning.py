@@ -1,7 +1,7 @@
 """SelfTuning over many slots: its rate, COLDQ's own ground in any unit, and growth with T.
 
 Every test prints what it found: ``python -m pytest tests/statistical/test_self_tuning.py -rP
---override-ini addopts=``. ``make growth`` runs them with the others.
+--override-ini addopts=``. ``make check SUITE=growth`` runs them with the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every pair of constraint and domain in the table: a share of ``make stress``."""
+"""Every pair of constraint and domain in the table: a share of ``make check SUITE=stress``."""
 
 from __future__ import annotations
 
