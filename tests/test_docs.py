@@ -167,6 +167,13 @@ def test_the_version_is_the_same_wherever_it_is_said() -> None:
     assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def test_the_changelogs_entries_are_a_line_each() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for line in text.partition("\n## ")[2].splitlines()[1:]:
+        assert line.startswith(("- ", "#", "| ")) or not line, line
+        assert len(line) <= 140, line
+
+
 def test_the_page_on_learners_of_your_own_names_every_check_and_what_authors_call() -> None:
     page = (ROOT / "docs" / "add-your-own-learner.md").read_text(encoding="utf-8")
     for check in coldq.checks.CHECKS:

@@ -140,7 +140,7 @@ if TYPE_CHECKING:
     from coldq.theory.promise import Promise as Promise
     from coldq.theory.promise import promised as promised
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # A name is imported when it is first asked for: nobody waits for 26 learners who wants one. The
 # imports above say the same to readers and tools.
