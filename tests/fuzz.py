@@ -184,7 +184,7 @@ GOOD: dict[str, list[Any]] = {
     "steps": [np.ones(10)], "moves": [np.zeros(10)], "indices": [[0, 2], 1, [True, False, True]],
     "members": STATES, "probability": [0.5], "rng": [np.random.default_rng(0)],
     "matrices": [np.eye(2)], "arrays": [state.to_arrays() for state in STATES],
-    "adopt": [True, False], "alpha": [1.0, 0.5, schedules.Power(0.5)], "eta": [0.1, 0.5],
+    "strict": [True, False], "alpha": [1.0, 0.5, schedules.Power(0.5)], "eta": [0.1, 0.5],
     "lipschitz": [1.0], "mu": [0.0, 1.0], "tolerance": [0.0, 1e-9],
 }  # fmt: skip
 

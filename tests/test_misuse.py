@@ -76,7 +76,7 @@ def test_a_state_from_a_learner_on_another_domain(learner, rows: int) -> None:
 def test_parameters_with_leading_axes_and_a_state_without(learner) -> None:
     state = coldq.COLDQ(X, alpha=1.0, eta=0.5, gamma=1.0).init(1)
     with pytest.raises(coldq.InvalidInput, match="batch"):
-        learner.from_arrays(state.to_arrays(), adopt=True)
+        learner.from_arrays(state.to_arrays(), strict=False)
     with pytest.raises(coldq.InvalidInput, match="fit together"):
         learner.update(state, FEEDBACK)
 

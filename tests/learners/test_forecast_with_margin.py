@@ -224,4 +224,4 @@ def test_odd_parameters_are_refused() -> None:
     learner = coldq.ForecastWithMargin(X, SeasonalValue(4))
     shorter = coldq.ForecastWithMargin(X, SeasonalValue(3)).init(2).to_arrays()
     with pytest.raises(coldq.InvalidInput, match="past must have the shape"):
-        learner.from_arrays(shorter, adopt=True)
+        learner.from_arrays(shorter, strict=False)

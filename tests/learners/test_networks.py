@@ -292,7 +292,7 @@ def test_states_of_another_network_are_refused() -> None:
     with pytest.raises(coldq.InvalidInput, match=r"agents=3\), but .* agents=4\): mixing, agents"):
         network.from_arrays(other.init(1).to_arrays())
     with pytest.raises(coldq.InvalidInput, match="4 agents as their last leading axis"):
-        network.from_arrays(other.init(1).to_arrays(), adopt=True)
+        network.from_arrays(other.init(1).to_arrays(), strict=False)
     with pytest.raises(coldq.WrongState, match=r"4 agents, .* but the state's .* shape \(3, 3\)"):
         network.update(other.init(0), coldq.Feedback(coldq.Linear(np.zeros(3)), None))
     with pytest.raises(coldq.InvalidInput, match="share a clock"):

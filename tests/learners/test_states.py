@@ -55,7 +55,7 @@ def test_every_learner_refuses_every_other_ones_arrays(learner) -> None:
         (
             coldq.COLDQ(X, horizon=100),
             r"by COLDQ\(eta=0.002, gamma=250.0, horizon=500\), but this is COLDQ\(eta=0.01, "
-            r"gamma=50.0, horizon=100\): eta, gamma, horizon differ; .*adopt=True",
+            r"gamma=50.0, horizon=100\): eta, gamma, horizon differ; .*strict=False",
         ),
         (coldq.COLDQ(X, 500, alpha=1e6), r"alpha=Power\(.*\(alpha=Constant\(.*: alpha differs"),
         (coldq.COLDQ(X, 500, path_exponent=0.5), r"alpha.exponent=0.5\), but .*=0.25\)"),
@@ -69,16 +69,16 @@ def test_the_difference_is_named(other, words: str) -> None:
         other.from_arrays(saved(MADE.init(1)))
 
 
-def test_what_differs_may_be_adopted_and_is_then_the_learners_own() -> None:
+def test_what_differs_is_taken_if_not_strict_and_is_then_the_learners_own() -> None:
     arrays = saved(MADE.init(1))
-    taken = coldq.RECOO(X).from_arrays(arrays, adopt=True)
+    taken = coldq.RECOO(X).from_arrays(arrays, strict=False)
     assert taken.queue.tobytes() == arrays["queue"].tobytes()
     assert json.loads(str(taken.to_arrays()["learner"]))["learner"] == "RECOO"
     with pytest.raises(coldq.InvalidInput, match="queue must be at least gamma"):
-        coldq.COLDQ(X, horizon=5000).from_arrays(arrays, adopt=True)  # checked all the same
+        coldq.COLDQ(X, horizon=5000).from_arrays(arrays, strict=False)  # checked all the same
 
 
-def test_adopting_is_promised_only_where_it_works() -> None:
+def test_strict_false_is_promised_only_where_it_works() -> None:
     arrays = saved(coldq.SelfTuning(X, 0.05).init(1))
     with pytest.raises(coldq.InvalidInput, match="by SelfTuning, but this is COLDQ; nor would"):
         MADE.from_arrays(arrays)
@@ -87,7 +87,7 @@ def test_adopting_is_promised_only_where_it_works() -> None:
         with pytest.raises(coldq.InvalidInput) as refused:
             learner.from_arrays(arrays)
         try:
-            learner.from_arrays(arrays, adopt=True)
+            learner.from_arrays(arrays, strict=False)
             taken = True
         except coldq.InvalidInput:
             taken = False
@@ -108,7 +108,7 @@ def test_arrays_saved_without_a_word_on_their_learner_give_a_warning() -> None:
     with pytest.warns(coldq.UnknownLearner, match="do not say which learner saved them"):
         state = MADE.from_arrays(arrays)
     assert "learner" in state.to_arrays()
-    MADE.from_arrays(arrays, adopt=True)  # which says that it is meant
+    MADE.from_arrays(arrays, strict=False)  # which says that it is meant
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", "null", '{"learner": 3}'])
@@ -165,10 +165,10 @@ def test_a_learner_that_made_states_is_pickled_as_before() -> None:
     used.update(used.init(1), FEEDBACK).to_arrays()
     assert pickle.dumps(fresh) == pickle.dumps(used)
     twin = pickle.loads(pickle.dumps(used))
-    assert twin.update(used.init(1), FEEDBACK).made_by.learner is twin
+    assert twin.update(used.init(1), FEEDBACK).fingerprint.learner is twin
 
 
-def test_the_maker_of_a_state_is_the_learner_that_updated_it() -> None:
+def test_the_fingerprint_of_a_state_is_of_the_learner_that_updated_it() -> None:
     other = coldq.COLDQ(X, horizon=100)
     moved = other.update(MADE.init(1), FEEDBACK)  # of one class, so it is taken
     other.from_arrays(saved(moved))
@@ -180,7 +180,7 @@ def test_a_state_of_another_dimension_is_named_as_such() -> None:
     wide = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=5), horizon=500)
     words = r"x has 5 coordinates, but the domain .* has 2"
     with pytest.raises(coldq.InvalidInput, match=words):
-        MADE.from_arrays(saved(wide.init(1)), adopt=True)
+        MADE.from_arrays(saved(wide.init(1)), strict=False)
     with pytest.raises(coldq.WrongState, match=r"shape \(5,\), but the learner's domain has 2"):
         MADE.update(wide.init(1), FEEDBACK)
 

@@ -239,4 +239,4 @@ def test_arrays_with_points_of_another_seed_are_refused() -> None:
     learner, other = (coldq.TwoPoint(OGD, seed=seed) for seed in (1, 2))
     arrays = learner.init(0).to_arrays()
     with pytest.raises(coldq.InvalidInput, match="points must be what follows"):
-        other.from_arrays(arrays, adopt=True)
+        other.from_arrays(arrays, strict=False)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq.learners.maker import KEY
+from coldq.learners.fingerprint import KEY
 
 SMALL = 1024  # bytes of a state that is kept whole, as one is that is no longer than its feedback
 DIGEST = 16

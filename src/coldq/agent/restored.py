@@ -15,7 +15,7 @@ from coldq.agent.schema import APPLIED, HELD, OPEN
 from coldq.agent.store import Store, start_of
 from coldq.base.arrays import Array
 from coldq.base.errors import InvalidInput, warn
-from coldq.learners.maker import require_same
+from coldq.learners.fingerprint import require_same
 
 
 class Restored(NamedTuple):
@@ -35,7 +35,7 @@ def require_same_agent(
 
     It began as the state `first` does, unless that is None.
     """
-    own = getattr(learner, "_maker", None)
+    own = getattr(learner, "_fingerprint", None)
     if own is not None:
         remedy = f"coldq.Agent.open({os.fspath(path)!r}) goes on with the one it was"
         require_same(made.fingerprint, own, f"the agent in {path} was made", remedy)

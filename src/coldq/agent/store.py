@@ -54,7 +54,7 @@ from coldq.base.arrays import LARGEST, Array, whole_number
 from coldq.base.describe import describe
 from coldq.base.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.base.system import which_and_size, which_file
-from coldq.learners.maker import KEY
+from coldq.learners.fingerprint import KEY
 from coldq.slot.feedback import Feedback
 
 EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened

@@ -111,7 +111,7 @@ class COLDQ(Learner):
     gamma: Array | Schedule
     horizon: int | None
     _leading = ("alpha", "eta", "gamma")
-    _makers = ("__init__", "scaled")
+    _constructors = ("__init__", "scaled")
 
     def __init__(
         self,

@@ -99,7 +99,7 @@ class Decentralised(Learner):
         W = mixing_matrix(first)
         card = learner.card
         claims = card.claims if isinstance(learner, Yi2023) and messages is None else ()
-        self._maker.updated_by = type(learner).__name__
+        self._fingerprint.updated_by = type(learner).__name__
         self._set(
             learner=learner,
             mixing=mixing if callable(mixing) else W,
@@ -142,7 +142,7 @@ class Decentralised(Learner):
     def _own(self, state: Any) -> Any:
         """The learner's fresh state as one of the network."""
         if isinstance(state, State):
-            object.__setattr__(state, "made_by", self._maker)
+            object.__setattr__(state, "fingerprint", self._fingerprint)
         return state
 
     def _batch(self) -> Shape:

@@ -72,7 +72,7 @@ def _revealed(learner: Any, state: Any, feedback: Any, played: Any) -> tuple[Any
     if (
         type(feedback) is not Feedback
         or type(state) is not learner.state_type
-        or state.made_by is not learner._maker
+        or state.fingerprint is not learner._fingerprint
     ):
         return None
     loss: Any = feedback.loss
@@ -154,7 +154,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     if (
         type(feedback) is not Feedback
         or type(state) is not learner.state_type
-        or state.made_by is not learner._maker
+        or state.fingerprint is not learner._fingerprint
     ):
         return None
     loss: Any = feedback.loss
@@ -174,7 +174,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
         or now == 1
         or now - 1 == learner.horizon
         or type(experts) is not pool.state_type
-        or experts.made_by is not pool._maker
+        or experts.fingerprint is not pool._fingerprint
     ):
         return None
     vector, matrix, levels = arrays(loss)
@@ -302,7 +302,7 @@ def _complete(
     arrays["recent"] = Recent.of(state.recent).members(where)
     for name in arrays.keys() - {"recent"}:
         arrays[name] = np.ascontiguousarray(arrays[name][where])
-    some = type(state)(**arrays, made_by=state.made_by)
+    some = type(state)(**arrays, fingerprint=state.fingerprint)
     gradient = learner.gradient_of(state, feedback, played)
     forecast = feedback.forecast
     if forecast is not None:

@@ -33,7 +33,7 @@ from coldq.base.errors import InvalidInput, PastHorizon, WrongState, name_indice
 from coldq.base.protocols import Domain, Problem, require_problem
 from coldq.learners.card import Card
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.maker import KEY, Maker, recognised, warn_unknown
+from coldq.learners.fingerprint import KEY, Fingerprint, recognised, warn_unknown
 from coldq.learners.state import MORE, DualState, QueueState, State, builder
 from coldq.slot.domains import diameter_of, require_domain
 from coldq.slot.feedback import Feedback
@@ -56,8 +56,10 @@ class Learner(Value):
     card: ClassVar[Card]
     state_type: ClassVar[type[State]] = State
     _leading: ClassVar[tuple[str, ...]] = ()  # parameters that may be arrays over leading axes
-    _makers: ClassVar[tuple[str, ...]] = ("__init__",)  # what a `for_problem` hands keywords on to
-    _maker: Maker
+    _constructors: ClassVar[tuple[str, ...]] = (
+        "__init__",
+    )  # what a `for_problem` hands keywords on to
+    _fingerprint: Fingerprint
     _build: Callable[..., Any]
     domain: Domain
     horizon: int | None
@@ -87,14 +89,14 @@ class Learner(Value):
                     "parameters follow from others: make a new one from the arguments that differ"
                 )
         learner = super().__new__(cls)
-        maker = Maker(learner)
-        object.__setattr__(learner, "_maker", maker)
-        object.__setattr__(learner, "_build", builder(cls.state_type)(maker))
+        fingerprint = Fingerprint(learner)
+        object.__setattr__(learner, "_fingerprint", fingerprint)
+        object.__setattr__(learner, "_build", builder(cls.state_type)(fingerprint))
         return learner
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what every copy makes for itself."""
-        return {n: v for n, v in self.__dict__.items() if n not in ("_maker", "_build")}
+        return {n: v for n, v in self.__dict__.items() if n not in ("_fingerprint", "_build")}
 
     def new_state(self, *arrays: Any) -> Any:
         """A state of this learner, its arrays in order: the slot, the decision, and its own.
@@ -104,8 +106,8 @@ class Learner(Value):
 
         >>> import coldq, numpy as np
         >>> learner = coldq.OGD(coldq.Box(0.0, 4.0, dim=1), eta=0.5)
-        >>> learner.new_state(np.array(2), np.array([1.5])).made_by
-        Maker(OGD)
+        >>> learner.new_state(np.array(2), np.array([1.5])).fingerprint
+        Fingerprint(OGD)
         """
         return self._build(*arrays)
 
@@ -117,7 +119,7 @@ class Learner(Value):
         self._batch()
 
     @classmethod
-    def _of(cls, problem: Problem, maker: str = "__init__", /, **parameters: Any) -> Self:
+    def _of(cls, problem: Problem, constructor: str = "__init__", /, **parameters: Any) -> Self:
         """One for a problem's domain, and for its horizon if what makes it takes one."""
         require_problem(problem)
         for name in ("domain", "horizon"):
@@ -126,16 +128,16 @@ class Learner(Value):
                     f"{cls.__name__}.for_problem takes the problem's {name}, which is "
                     f"{getattr(problem, name)}; for another one make it by {cls.__name__}(...)"
                 )
-        takes = signature(getattr(cls, maker)).parameters
+        takes = signature(getattr(cls, constructor)).parameters
         if not any(one.kind is Parameter.VAR_KEYWORD for one in takes.values()):
             for name in parameters:
                 if name not in takes:
                     raise InvalidInput(
                         f"{cls.__name__}.for_problem does not take {name!r}; it takes "
-                        f"{', '.join(keywords_of(cls, maker))}"
+                        f"{', '.join(keywords_of(cls, constructor))}"
                     )
         own: Any = (problem.domain, problem.horizon) if "horizon" in takes else (problem.domain,)
-        make = cls if maker == "__init__" else getattr(cls, maker)
+        make = cls if constructor == "__init__" else getattr(cls, constructor)
         return make(*own, **parameters)
 
     def _batch(self) -> Shape:
@@ -183,7 +185,7 @@ class Learner(Value):
             raise InvalidInput(f"update takes a coldq.Feedback, but got {feedback!r:.200}")
         if not isinstance(state, State):
             raise WrongState(f"update takes a state, as init gives it, but got {state!r:.200}")
-        made, name = state.made_by, self._maker.updated_by
+        made, name = state.fingerprint, self._fingerprint.updated_by
         if made is not None and made.updated_by != name:
             raise WrongState(f"this state was made by {made.name}, but this is {name}")
         if np.shape(state.x)[-1:] != (self.domain.dim,):
@@ -238,7 +240,7 @@ class Learner(Value):
         """
         if (
             type(state) is not self.state_type
-            or state.made_by is not self._maker
+            or state.fingerprint is not self._fingerprint
             or not isinstance(feedback, Feedback)
         ):
             self._require_own(state, feedback)
@@ -372,12 +374,13 @@ class Learner(Value):
             J = self._spread("the constraint's jacobian", J, shape)
         return require_finite(J, "the constraint's jacobian")
 
-    def from_arrays(self, arrays: Mapping[str, np.ndarray], *, adopt: bool = False) -> Any:
+    def from_arrays(self, arrays: Mapping[str, np.ndarray], *, strict: bool = True) -> Any:
         """The state that ``state.to_arrays()`` wrote down, bit for bit.
 
         Arrays that another learner saved, or this one with other parameters, are refused, unless
-        `adopt` says that they are meant. What a plain function computes is not known, so that it
-        never counts as a difference. Arrays saved without the text "learner" give a warning.
+        ``strict=False`` says that they are meant. What a plain function computes is not known, so
+        that it never counts as a difference. Arrays saved without the text "learner" give a
+        warning.
 
         >>> import coldq
         >>> X = coldq.Box(0.0, 1.0, dim=1)
@@ -388,16 +391,16 @@ class Learner(Value):
         Traceback (most recent call last):
         ...
         coldq.InvalidInput: these arrays were saved by COLDQ(horizon=10), but this is
-        COLDQ(horizon=8): horizon differs; from_arrays(arrays, adopt=True) takes them all the same
+        COLDQ(horizon=8): horizon differs; from_arrays(arrays, strict=False) takes them all the same
         """
-        adopt = flag("adopt", adopt)
+        strict = flag("strict", strict)
         if not isinstance(arrays, Mapping):
             raise InvalidInput(
                 f"the arrays must be a mapping, as state.to_arrays() gives it, but are {arrays!r}"
             )
-        state = self._restore(recognised(arrays, self._maker, adopt, self._restore))
-        if KEY not in arrays and not adopt:
-            warn_unknown(self._maker)
+        state = self._restore(recognised(arrays, self._fingerprint, strict, self._restore))
+        if strict and KEY not in arrays:
+            warn_unknown(self._fingerprint)
         return state
 
     def _restore(self, arrays: Mapping[str, Any]) -> Any:
@@ -476,7 +479,7 @@ class Algorithm(Learner):
         return cls._of(problem, **parameters)
 
 
-def keywords_of(learner: Any, *makers: str) -> list[str]:
+def keywords_of(learner: Any, *constructors: str) -> list[str]:
     """What a class's ``for_problem`` takes beside the problem, if it hands the rest on to these.
 
     >>> import coldq
@@ -487,7 +490,7 @@ def keywords_of(learner: Any, *makers: str) -> list[str]:
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     found = {
         name
-        for function in ("for_problem", *makers)
+        for function in ("for_problem", *constructors)
         for name, one in signature(getattr(learner, function)).parameters.items()
         if one.kind in named
     }

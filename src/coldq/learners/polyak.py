@@ -80,7 +80,7 @@ class PolyakFeasibility(Learner):
     rho: Schedule
     horizon: int | None
     _leading = ("eta", "rho")
-    _makers = ("safe",)
+    _constructors = ("safe",)
 
     def __init__(self, domain: Domain, horizon: int | None = None, *, eta: Any, rho: Any) -> None:
         self._take(domain, horizon, eta=as_schedule("eta", eta), rho=as_schedule("rho", rho))

@@ -265,7 +265,10 @@ class SelfTuning(Algorithm):
         given = given_constraint(feedback, n)
         found = self._inside.update(
             replace(
-                state, x=state.x / units, points=state.points / units, made_by=self._inside._maker
+                state,
+                x=state.x / units,
+                points=state.points / units,
+                fingerprint=self._inside._fingerprint,
             ),
             Feedback(
                 Linear(gradient * units),
@@ -276,7 +279,7 @@ class SelfTuning(Algorithm):
             None if played is None else self._place(state, played) / units,
         )
         x, points = found.x * units, found.points * units
-        return replace(found, x=x, points=points, made_by=self._maker)
+        return replace(found, x=x, points=points, fingerprint=self._fingerprint)
 
     def _step(self, state: SelfTuningState, pool: Any, seen: Any) -> tuple[Array, Array]:
         """Every member's step with rows at a price, and the steepest that rows have been."""

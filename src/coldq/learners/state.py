@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from coldq.base.arrays import Array, as_array, first_index
 from coldq.base.errors import InvalidInput, WrongState
 from coldq.base.notebook import html_table
-from coldq.learners.maker import KEY, Maker, require_same
+from coldq.learners.fingerprint import KEY, Fingerprint, require_same
 
 MORE = "more"  # the axis that grows
 
@@ -41,14 +41,14 @@ def axes(*names: str) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class State:
-    """All that a learner remembers: arrays over the batch, and who made them.
+    """All that a learner remembers: arrays over the batch, and the fingerprint of the learner.
 
-    `t` is the slot about to be played, `x` the decision to play in it; `made_by` tells the learner.
+    `t` is the slot about to be played, `x` the decision to play in it.
     """
 
     t: np.ndarray = field(metadata=axes())
     x: Array = field(metadata=axes("p"))
-    made_by: Maker | None = field(default=None, kw_only=True, repr=False)
+    fingerprint: Fingerprint | None = field(default=None, kw_only=True, repr=False)
 
     version: ClassVar[int] = 1  # of the arrays' format, to be raised when it changes
     axes_before: ClassVar[dict[str, int]] = {}  # how many come before those of the batch, if any
@@ -67,7 +67,7 @@ class State:
     def __repr__(self) -> str:
         about = self.about()
         width = max(map(len, about))
-        who = "a state" if self.made_by is None else type(self.made_by.learner).__name__
+        who = "a state" if self.fingerprint is None else type(self.fingerprint.learner).__name__
         return "\n".join([who, *(f"  {name:{width}}  {text}" for name, text in about.items())])
 
     def _repr_html_(self) -> str:
@@ -90,7 +90,7 @@ class State:
     @classmethod
     def axes(cls) -> dict[str, tuple[str, ...]]:
         """The names of its arrays, and of the axes of each beside the batch's; see :func:`axes`."""
-        own = (f for f in fields(cls) if f.name != "made_by")
+        own = (f for f in fields(cls) if f.name != "fingerprint")
         return {f.name: f.metadata.get("axes", ("N",)) for f in own}
 
     @classmethod
@@ -113,7 +113,9 @@ class State:
                 arrays |= {f"{name}.{n}": inside[n] for n in inside if n != KEY}
             else:
                 arrays[name] = np.array(part)
-        return arrays if self.made_by is None else arrays | {KEY: np.array(self.made_by.text)}
+        return (
+            arrays if self.fingerprint is None else arrays | {KEY: np.array(self.fingerprint.text)}
+        )
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -153,9 +155,11 @@ class State:
                 f"put takes members as take gives them, a {type(self).__name__}, but got a "
                 f"{type(members).__name__}"
             )
-        if self.made_by is not members.made_by and self.made_by and members.made_by:
-            remedy = "learner.from_arrays(members.to_arrays(), adopt=True) makes them its own"
-            require_same(members.made_by.text, self.made_by, "these members were made", remedy)
+        if self.fingerprint is not members.fingerprint and self.fingerprint and members.fingerprint:
+            remedy = "learner.from_arrays(members.to_arrays(), strict=False) makes them its own"
+            require_same(
+                members.fingerprint.text, self.fingerprint, "these members were made", remedy
+            )
         needed = (*places.shape, *self.batch[1:])
         if members.batch != needed:
             raise InvalidInput(
@@ -168,7 +172,9 @@ class State:
         """Indices along the first axis of the batch, checked."""
         if not self.batch:
             raise InvalidInput("this state has one member, without an axis to take or put along")
-        own = () if self.made_by is None else getattr(self.made_by.learner, "_batch", tuple)()
+        own = (
+            () if self.fingerprint is None else getattr(self.fingerprint.learner, "_batch", tuple)()
+        )
         depth = len(self.batch)
         if len(own) >= depth and own[-depth] != 1:
             raise InvalidInput(
@@ -196,7 +202,7 @@ class State:
         for name in self.names():
             part, at = getattr(self, name), axis + self.axes_before.get(name, 0)
             parts[name] = part._each(act, at) if isinstance(part, State) else act(part, at)
-        return type(self)(**parts, made_by=self.made_by)
+        return type(self)(**parts, fingerprint=self.fingerprint)
 
     def _with(self, members: Any, places: np.ndarray, axis: int) -> Self:
         """A state with other members in some places along an axis."""
@@ -208,7 +214,7 @@ class State:
                 parts[name] = mine._with(theirs, places, at)
             else:
                 parts[name] = self._join(name, mine, theirs, places, at)
-        return type(self)(**parts, made_by=self.made_by)
+        return type(self)(**parts, fingerprint=self.fingerprint)
 
     def _join(
         self, name: str, mine: np.ndarray, theirs: np.ndarray, places: np.ndarray, axis: int
@@ -228,22 +234,22 @@ class State:
 
 
 @cache
-def builder(kind: type[State]) -> Callable[[Maker], Callable[..., State]]:
-    """What makes a maker's states from their arrays, in a third of a frozen constructor's time.
+def builder(kind: type[State]) -> Callable[[Fingerprint], Callable[..., State]]:
+    """What makes a learner's states from their arrays, in a third of a frozen constructor's time.
 
     As that one is, it is written out for the fields there are. They are set while the state is
     still of a class that is not frozen.
     """
-    names = [*kind.names(), "made_by"]
+    names = [*kind.names(), "fingerprint"]
     slots = [getattr(kind, name, None) for name in names]
     plain = kind.__post_init__ is State.__post_init__
     if not all(isinstance(slot, MemberDescriptorType) for slot in slots):
-        return lambda maker: partial(kind, made_by=maker)
+        return lambda fingerprint: partial(kind, fingerprint=fingerprint)
     open_to_changes = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
     unfinished = type(kind.__name__, (kind,), {"__slots__": (), **open_to_changes})
     sets = "; ".join(f"state.{name} = {name}" for name in names)
     code = (
-        "def of(made_by):\n"
+        "def of(fingerprint):\n"
         f" def build({', '.join(names[:-1])}):\n"
         "  state = new(unfinished)\n"
         f"  {sets}\n"

@@ -90,7 +90,7 @@ class Yi2023(Learner):
     index: str
     horizon: int | None
     _leading = ("alpha", "beta", "gamma")
-    _makers = ("from_exponents",)
+    _constructors = ("from_exponents",)
 
     def __init__(
         self, domain: Domain, *, alpha: Any, beta: Any, gamma: Any, index: str = "t"

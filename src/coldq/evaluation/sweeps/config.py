@@ -317,6 +317,6 @@ def _learner(thing: Any) -> _Source:
             "and module:learner"
         )
     kind = known[name.lower()]
-    taken = sorted({*keywords_of(kind, *kind._makers), *NAMES})
+    taken = sorted({*keywords_of(kind, *kind._constructors), *NAMES})
     title = kind.__name__
     return _Source(taken, lambda given: (title, {"learner": title, "parameters": given}, None))

@@ -1,4 +1,4 @@
-"""What a state remembers of the learner that made it: enough text to name a difference."""
+"""The fingerprint of a learner, which its states carry: enough text to name a difference."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import numpy as np
 from coldq.base.describe import Walk, fields_of, number
 from coldq.base.errors import InvalidInput, UnknownLearner, warn
 
-KEY = "learner"  # its name among a state's arrays
-SHORT = 12  # entries up to which an array is written out; of others there is a digest
-SHOWN = 3  # differences that a sentence names
-ADOPT = "from_arrays(arrays, adopt=True) takes them all the same"
+KEY = "learner"  # the name of the fingerprint among a state's arrays
+MAX_WRITTEN_NUMBERS = 12  # of an array; a longer one has a digest
+MAX_SHOWN_DIFFERENCES = 3
+REMEDY = "from_arrays(arrays, strict=False) takes them all the same"
 
 
-class Maker:
-    """A learner as its states remember it: class, parameters and the version of their format.
+class Fingerprint:
+    """Class and parameters of a learner, and the version of its states' format.
 
     One is shared by all states of a learner, and its text is worked out when it is first asked
     for, so that an update pays nothing for it. What a plain function computes is not known, so
@@ -29,8 +29,8 @@ class Maker:
 
     >>> import coldq
     >>> X = coldq.Box(0.0, 1.0, dim=2)
-    >>> coldq.OGD(X, eta=0.5).init(0).made_by
-    Maker(OGD)
+    >>> coldq.OGD(X, eta=0.5).init(0).fingerprint
+    Fingerprint(OGD)
     """
 
     __slots__ = ("_text", "learner", "name", "updated_by")
@@ -56,16 +56,16 @@ class Maker:
         return _from_text, (self.text, self.updated_by)  # a learner may hold a plain function
 
     def __repr__(self) -> str:
-        return f"Maker({self.name})"
+        return f"Fingerprint({self.name})"
 
 
-def _from_text(text: str, updated_by: str) -> Maker:
-    maker = Maker(None, text)
-    maker.updated_by = updated_by
-    return maker
+def _from_text(text: str, updated_by: str) -> Fingerprint:
+    fingerprint = Fingerprint(None, text)
+    fingerprint.updated_by = updated_by
+    return fingerprint
 
 
-def require_same(saved: str, own: Maker, what: str, remedy: str) -> None:
+def require_same(saved: str, own: Fingerprint, what: str, remedy: str) -> None:
     """Raise unless `saved` describes the same learner; the sentence names what differs."""
     if saved == own.text:
         return
@@ -88,7 +88,7 @@ def require_same(saved: str, own: Maker, what: str, remedy: str) -> None:
     found = sorted(_differences(parameters, now["parameters"], ""), key=lambda d: d[0].count("."))
     if not found:
         return
-    shown, more = found[:SHOWN], len(found) - SHOWN
+    shown, more = found[:MAX_SHOWN_DIFFERENCES], len(found) - MAX_SHOWN_DIFFERENCES
     was, here = (", ".join(f"{d[0]}={_shown(d[k])}" for d in shown) for k in (1, 2))
     names = ", ".join(d[0] for d in shown) + (f" and {more} more" if more > 0 else "")
     verb = "differs" if len(found) == 1 else "differ"
@@ -107,14 +107,14 @@ def _with_defaults(saved: Any, learner: Any, now: Any) -> Any:
 
 
 def recognised(
-    arrays: Any, own: Maker, adopt: bool, restore: Callable[[dict[str, Any]], Any]
+    arrays: Any, own: Fingerprint, strict: bool, restore: Callable[[dict[str, Any]], Any]
 ) -> dict[str, Any]:
     """Arrays without the text that says whose they are, once that is known to agree.
 
     Where it does not, `restore` is asked whether they could be taken all the same.
     """
     rest = {name: array for name, array in arrays.items() if name != KEY}
-    if adopt or KEY not in arrays:
+    if not strict or KEY not in arrays:
         return rest
     texts = np.asarray(arrays[KEY])
     if texts.dtype.kind not in "US":
@@ -133,11 +133,11 @@ def _remedy(arrays: dict[str, Any], restore: Callable[[dict[str, Any]], Any]) ->
     try:
         restore(arrays)
     except InvalidInput as error:
-        return f"nor would from_arrays(arrays, adopt=True) take them: {error}"
-    return ADOPT
+        return f"nor would from_arrays(arrays, strict=False) take them: {error}"
+    return REMEDY
 
 
-def warn_unknown(own: Maker) -> None:
+def warn_unknown(own: Fingerprint) -> None:
     """That arrays were taken without a word on who saved them."""
     warn(
         f"these arrays do not say which learner saved them, so that {own.name} takes them without "
@@ -150,7 +150,7 @@ def _digest(array: np.ndarray, path: str) -> Any:
     """Few numbers exactly, of many their digest."""
     if array.dtype.kind not in "biuf":
         return {"unknown": f"an array of {array.dtype}"}
-    if array.size <= SHORT:
+    if array.size <= MAX_WRITTEN_NUMBERS:
         return number(array.tolist())
     data = np.ascontiguousarray(array, "<f8").tobytes()
     return {"shape": list(array.shape), "sha256": hashlib.sha256(data).hexdigest()}
