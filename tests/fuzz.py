@@ -25,7 +25,7 @@ from scipy import sparse
 
 import coldq
 from coldq import bounds, networks, schedules
-from coldq.learners import CATALOGUE
+from coldq.learners import ALGORITHMS
 
 SIGNATURE = re.compile(
     r"unexpected keyword|required (positional|keyword)|positional argument|multiple values"
@@ -202,7 +202,7 @@ def methods(kinds: list[Any], *names: str) -> dict[str, Callable[..., Any]]:
 def entries() -> dict[str, Callable[..., Any]]:
     """Every public entry that is called with a user's data, by name."""
     found: dict[str, Callable[..., Any]] = {}
-    learners = [*CATALOGUE, coldq.Decentralised]
+    learners = [*ALGORITHMS, coldq.Decentralised]
     skipped = {"citation", "survey"}
     for name in coldq.__all__:
         thing = getattr(coldq, name)

@@ -98,7 +98,7 @@ def test_every_public_name_is_imported_for_type_checkers_too() -> None:
         tree = ast.parse(Path(str(package.__file__)).read_text())
         (block,) = [node for node in tree.body if isinstance(node, ast.If)]
         shown = {alias.name for node in block.body for alias in node.names}  # type: ignore[attr-defined]
-        assert shown | {"CATALOGUE", "__version__"} >= set(package.__all__)
+        assert shown | {"ALGORITHMS", "CATALOGUE", "CONTRIB", "__version__"} >= set(package.__all__)
         assert shown <= set(package.__all__)
         for name in package.__all__:
             assert getattr(package, name) is not None
@@ -115,7 +115,7 @@ def test_the_command_explains_itself() -> None:
 
 def test_the_command_lists_and_cites_every_learner() -> None:
     table = CliRunner().invoke(app, ["list"], env={"COLUMNS": "160"}).output
-    for learner in coldq.learners.CATALOGUE:
+    for learner in coldq.learners.ALGORITHMS:
         assert learner.__name__ in table
         assert coldq.citation(learner).startswith("@")
     cited = CliRunner().invoke(app, ["cite", "coldq"]).output

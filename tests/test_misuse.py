@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.learners import CATALOGUE
+from coldq.learners import ALGORITHMS
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT
 from coldq.slot.schedules import Power
 
@@ -182,7 +182,7 @@ def test_a_constraint_of_the_users_own_that_returns_nonsense(g) -> None:
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", ALGORITHMS, ids=lambda kind: kind.__name__)
 def test_a_number_that_is_not_finite_is_named_and_changes_nothing(kind, number: float) -> None:
     def spoilt(x: np.ndarray) -> np.ndarray:
         return np.where(np.arange(x.shape[-1]) == 1, number, 1.0) + 0.0 * x
@@ -474,7 +474,7 @@ def test_a_loss_without_a_minimum_is_not_given_one() -> None:
         coldq.dynamic_comparator(problem, [0])
 
 
-@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", ALGORITHMS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_a_domain_of_one_point_is_played(kind, batch) -> None:
     point = np.broadcast_to([0.3, 0.5], (*batch, 2))
@@ -505,7 +505,7 @@ NO_CONSTANTS = {
 
 
 @pytest.mark.parametrize(
-    "learner", [a for a in CATALOGUE if a.__name__ not in NO_CONSTANTS], ids=lambda a: a.__name__
+    "learner", [a for a in ALGORITHMS if a.__name__ not in NO_CONSTANTS], ids=lambda a: a.__name__
 )
 def test_constants_that_a_problem_lacks_are_asked_for_and_taken(learner) -> None:
     asked = {"scaled": True} if learner is coldq.COLDQ else ASKED.get(learner.__name__, {})
@@ -544,7 +544,7 @@ def test_parameters_that_theory_sets_may_be_given_instead(kind, names: str) -> N
     assert kind.for_problem(nothing_known, **asked, **dict.fromkeys(every, 0.03)).horizon == 5
 
 
-@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", ALGORITHMS, ids=lambda kind: kind.__name__)
 def test_a_keyword_that_a_learner_does_not_take_is_named_beside_those_it_takes(kind) -> None:
     problem = coldq.problems.OnlineLinear(horizon=1000)
     words = rf"{kind.__name__}\.for_problem does not take 'alpah'; it takes \w+"
@@ -564,7 +564,7 @@ def test_a_step_may_be_given_in_place_of_the_bound_that_sets_it(kind) -> None:
         kind.for_problem(problem, eta=0.03, **{bound: 1.0})
 
 
-@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", ALGORITHMS, ids=lambda kind: kind.__name__)
 def test_a_problem_without_rows_is_played(kind) -> None:
     problem = Plain(coldq.Linear([1.0, 2.0]), None)
     problem.horizon, problem.n_constraints = 1000, 0
@@ -573,7 +573,7 @@ def test_a_problem_without_rows_is_played(kind) -> None:
     assert learner.update(learner.init(0), problem.reveal(1, np.zeros(2))).t == 2
 
 
-@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", ALGORITHMS, ids=lambda kind: kind.__name__)
 def test_constants_of_zero_are_no_reason_not_to_play(kind) -> None:
     problem = Plain(coldq.Linear([0.0, 0.0]), coldq.Affine([[0.0, 0.0]], [0.0]))
     problem.horizon = 1000  # type: ignore[misc]
@@ -583,7 +583,7 @@ def test_constants_of_zero_are_no_reason_not_to_play(kind) -> None:
     assert learner.update(learner.init(1), problem.reveal(1, np.zeros(2))).t == 2
 
 
-@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", ALGORITHMS, ids=lambda kind: kind.__name__)
 def test_an_unbounded_domain_is_played_or_named(kind) -> None:
     problem = Plain(coldq.Linear([1.0, 2.0]), None)
     problem.domain, problem.horizon = coldq.Box(0.0, np.inf, dim=2), 1000

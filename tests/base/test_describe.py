@@ -101,9 +101,9 @@ def test_a_learner_that_came_back_decides_the_same_and_takes_over_the_state(lear
 
 
 def test_every_learner_of_the_catalogue_is_tried() -> None:
-    from coldq.learners import CATALOGUE
+    from coldq.learners import ALGORITHMS
 
-    assert {type(learner) for learner in DESCRIBED} == set(CATALOGUE)
+    assert {type(learner) for learner in DESCRIBED} == set(ALGORITHMS)
 
 
 @pytest.mark.parametrize("value", [*SCHEDULES], ids=repr)

@@ -17,7 +17,7 @@ from coldq.evaluation.comparison import Comparison, log_floor
 from coldq.evaluation.intervals import front
 from coldq.evaluation.named import learners_of
 from coldq.evaluation.report.comparison import write_comparison_page
-from coldq.learners import CATALOGUE
+from coldq.learners import CATALOGUE, CONTRIB
 from tests.paper.test_page import Page
 
 
@@ -35,10 +35,19 @@ def test_the_whole_catalogue_plays_or_says_why_not(league) -> None:
     played = {one.learner for one in league}
     known = {learner.__name__ for learner in CATALOGUE}
     assert played | set(league.left_out) == known | {"COLDQ.scaled"}
+    assert not known & {learner.__name__ for learner in CONTRIB}
     assert not played & set(league.left_out)
     growing = {c.__name__ for c in CATALOGUE if c.card.memory == "grows"}
     assert growing <= set(league.left_out)
     assert all(league.left_out.values())
+
+
+def test_a_learner_outside_the_catalogue_plays_by_name() -> None:
+    problem = coldq.problems.TimeVarying(horizon=40)
+    names = [learner.__name__ for learner in CONTRIB]
+    found = coldq.compare(problem, names, seeds=[0])
+    assert {one.learner for one in found} | set(found.left_out) == set(names)
+    assert {"MOSP", "Yi2021Expert"} <= {one.learner for one in found}
 
 
 def test_means_and_regrets_are_those_of_a_simulation(league) -> None:

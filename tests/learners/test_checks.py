@@ -13,7 +13,7 @@ import pytest
 import coldq
 from coldq import checks
 from coldq.cli.catalogue import rows
-from coldq.learners import CATALOGUE
+from coldq.learners import ALGORITHMS, CONTRIB
 from coldq.learners.card import GRADIENT_ELSEWHERE, Card, Claim, Largest, Rate
 from coldq.learners.state import State
 
@@ -158,7 +158,14 @@ def named(learner) -> str:
 
 
 def test_every_learner_of_the_catalogue_is_here() -> None:
-    assert {type(learner) for learner in LEARNERS} == set(CATALOGUE)
+    assert {type(learner) for learner in LEARNERS} == set(ALGORITHMS)
+
+
+def test_uncertain_rules_say_what_was_not_read_and_stand_apart() -> None:
+    assert set(CONTRIB) == {one for one in ALGORITHMS if one.card.certainty == "uncertain"}
+    for one in ALGORITHMS:
+        assert (one in CONTRIB) == one.__module__.startswith("coldq.learners.contrib.")
+        assert bool(one.card.unchecked) == (one in CONTRIB)
 
 
 case_of = cache(checks.Case.of)  # a case is a value, which no check changes

@@ -334,9 +334,9 @@ def test_nested_sets_take_affine_constraints_alone() -> None:
 
 
 def test_a_state_that_grows_says_so() -> None:
-    from coldq.learners import CATALOGUE
+    from coldq.learners import ALGORITHMS
 
-    growing = {learner for learner in CATALOGUE if learner.card.memory == "grows"}
+    growing = {learner for learner in ALGORITHMS if learner.card.memory == "grows"}
     assert growing == {coldq.NestedProjections, coldq.Switch}
     from coldq.cli.catalogue import rows
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.learners import CATALOGUE
+from coldq.learners import ALGORITHMS
 from coldq.learners.state import State
 from coldq.slot.schedules import Custom, Power
 
@@ -25,7 +25,7 @@ MADE = coldq.COLDQ(X, horizon=500)
 KEYWORDS = {"Wang2023": {"delay": 1}, "PolyakFeasibility": {"slack": 0.1}}
 EVERY = [
     kind.for_problem(coldq.problems.OnlineLinear(horizon=100), **KEYWORDS.get(kind.__name__, {}))
-    for kind in CATALOGUE
+    for kind in ALGORITHMS
 ]
 every_learner = pytest.mark.parametrize("learner", EVERY, ids=lambda a: type(a).__name__)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.learners import CATALOGUE
+from coldq.learners import ALGORITHMS
 from coldq.slot.schedules import Power
 
 T, P, N = 30, 3, 2
@@ -192,7 +192,7 @@ def decisions(name: str, domain: str, x: float, f: float, g: float) -> np.ndarra
 
 
 def test_every_learner_is_here() -> None:
-    assert {kind.__name__ for kind in CATALOGUE} == {*RULES, *HAS_NO_UNITS}
+    assert {kind.__name__ for kind in ALGORITHMS} == {*RULES, *HAS_NO_UNITS}
 
 
 @pytest.mark.parametrize("domain", DOMAINS)

@@ -12,7 +12,7 @@ import pytest
 
 import coldq
 from coldq import networks
-from coldq.learners import CATALOGUE
+from coldq.learners import ALGORITHMS
 from coldq.slot.schedules import Power
 
 from . import common_point, test_transcriptions
@@ -59,7 +59,7 @@ def test_every_rule_is_recorded_and_has_a_learner() -> None:
     everywhere = {*LEARNERS.values(), *test_transcriptions.LEARNERS.values()}
     by_hand = {coldq.SelfTuning, coldq.BestResponse, coldq.ForecastWithMargin}  # in tests/learners
     found = {type(learner) for learner in everywhere} | by_hand
-    assert found == {*CATALOGUE, coldq.Decentralised}
+    assert found == {*ALGORITHMS, coldq.Decentralised}
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.learners.wei_yu_neely2020 import entropic_step
+from coldq.learners.contrib.wei_yu_neely2020 import entropic_step
 from coldq.slot.schedules import Power
 
 from .test_by_hand import X, decisions, play, revealed

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.learners import CATALOGUE
+from coldq.learners import ALGORITHMS
 from coldq.slot.schedules import Power
 from coldq.slot.step.reference import reference_step
 
@@ -83,7 +83,7 @@ def feedback(t: int) -> coldq.Feedback:
 
 def test_every_rule_is_recorded_and_has_a_learner() -> None:
     assert list(CONTENT["runs"]) == list(RULES) == list(LEARNERS)
-    assert {type(learner) for learner in LEARNERS.values()} <= set(CATALOGUE)
+    assert {type(learner) for learner in LEARNERS.values()} <= set(ALGORITHMS)
     assert len(SLOTS) == T
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import coldq
 from coldq import networks
-from coldq.learners import CATALOGUE
+from coldq.learners import ALGORITHMS
 from coldq.learners.card import Claim
 from coldq.slot.schedules import Power
 from tests.statistical import test_growth
@@ -135,5 +135,5 @@ def test_polyak_s_steps_never_leave_the_feasible_set() -> None:
 
 
 def test_every_learner_with_a_claim_is_in_one_of_the_two_files() -> None:
-    claiming = {learner.__name__ for learner in CATALOGUE if learner.card.claims}
+    claiming = {learner.__name__ for learner in ALGORITHMS if learner.card.claims}
     assert claiming == {learner.__name__ for learner in test_growth.BUILD} | (claiming & set(BUILD))

@@ -84,8 +84,8 @@ def compare(
     learners: Annotated[
         str,
         typer.Option(
-            help="Only these, with commas between, a module:learner among them; by default the "
-            "whole catalogue."
+            help="Only these, with commas between, a module:learner among them; by default those "
+            "that `coldq list` prints first."
         ),
     ] = "",
     seeds: Annotated[
@@ -106,8 +106,8 @@ def compare(
 ) -> None:
     """Compare learners on a problem: loss, violation and regret as a table, a page and parquet.
 
-    With --rate: at a share of violated slots, beside headroom tuned by hand; the whole catalogue
-    also beside forecasts with margins, tuned.
+    With --rate: at a share of violated slots, beside headroom tuned by hand; without
+    --learners also beside forecasts with margins, tuned.
     """
     from coldq.cli.compare import keys_of, no_page, page_of, rates_of, run_compare
     from coldq.cli.terminal import print_comparison, print_overall
@@ -223,7 +223,10 @@ def sweep(
 def list_learners(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, one object a claim.")] = False,
 ) -> None:
-    """Print every learner: what it claims, needs and assumes, and how sure our reading is."""
+    """Print every learner: what it claims, needs and assumes, and how sure our reading is.
+
+    Those of the default comparison come first, then those whose rule was not read in its paper.
+    """
     from coldq.cli.catalogue import print_catalogue, print_json
 
     (print_json if as_json else print_catalogue)()

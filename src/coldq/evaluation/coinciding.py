@@ -11,7 +11,7 @@ from coldq.base.arrays import Array
 from coldq.base.errors import Error
 from coldq.evaluation.named import listed
 from coldq.learners.card import WHOLE_CONSTRAINT
-from coldq.learners.saddle_point import SaddlePoint
+from coldq.learners.contrib.saddle_point import SaddlePoint
 from coldq.learners.yu_neely_wei2017 import YuNeelyWei2017
 from coldq.simulation.loop import simulate
 

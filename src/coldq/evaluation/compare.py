@@ -53,8 +53,8 @@ def compare(
         One of :mod:`coldq.problems`, one from :func:`coldq.problems.from_table`, your own, or its
         name as `coldq compare` takes it: "autoscale", "my-load.toml", "mine:problem".
     learners
-        Names or classes of the catalogue, "mine:learner", learners, or a mapping of learners by
-        name; by default the catalogue, with a rate also COLDQ and RECOO with a safety margin, and
+        Names or classes, "mine:learner", learners, or a mapping of learners by name; by default
+        ``coldq.learners.CATALOGUE``, with a rate also COLDQ and RECOO with a safety margin, and
         forecasts with margins, tuned.
     rate
         The share of slots that may be violated: those that can be told it, are, and

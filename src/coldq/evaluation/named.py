@@ -13,7 +13,7 @@ from typing import Any
 
 from coldq.base.errors import Error, InvalidInput
 from coldq.base.protocols import require_learner, require_problem
-from coldq.learners import CATALOGUE
+from coldq.learners import ALGORITHMS
 from coldq.problems import (
     Autoscale,
     Dispatch,
@@ -181,20 +181,20 @@ def _not_had(name: str, error: Exception) -> InvalidInput:
 
 
 def learners_of(names: Iterable[str]) -> tuple[type, ...]:
-    """The learners of these names, whatever their case; all of the catalogue for none.
+    """The learners of these names, whatever their case.
 
     >>> from coldq.evaluation.named import learners_of
     >>> [learner.__name__ for learner in learners_of(["recoo", "COLDQ"])]
     ['RECOO', 'COLDQ']
     """
-    known = {learner.__name__.lower(): learner for learner in CATALOGUE}
+    known = {learner.__name__.lower(): learner for learner in ALGORITHMS}
     chosen = []
     for name in names:
         if name.lower() not in known:
-            listed = ", ".join(learner.__name__ for learner in CATALOGUE)
+            listed = ", ".join(learner.__name__ for learner in ALGORITHMS)
             raise InvalidInput(f"there is no learner {name!r}; there are {listed}")
         chosen.append(known[name.lower()])
-    return tuple(dict.fromkeys(chosen)) or CATALOGUE
+    return tuple(dict.fromkeys(chosen))
 
 
 def make(learner: Any, problem: Any, *, named: bool, **given: Any) -> Any:

@@ -154,6 +154,9 @@ class Claim:
 class Card:
     """What a learner declares about itself.
 
+    `unchecked` names what of an uncertain rule was not read in its paper; such learners are in
+    :mod:`coldq.learners.contrib`.
+
     >>> import coldq
     >>> coldq.COLDQ.card.certainty, sorted(coldq.COLDQ.card.needs)
     ('exact', ['constraint at x', 'gradient at x', 'whole constraint'])
@@ -166,6 +169,7 @@ class Card:
     bibtex: str
     memory: str = "constant"
     played: str = "taken"
+    unchecked: str = ""
 
     def __post_init__(self) -> None:
         unknown = set(self.needs) - set(NEEDS)

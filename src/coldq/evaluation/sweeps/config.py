@@ -19,7 +19,7 @@ from coldq.evaluation.named import built_in, from_module, is_file, own_learner, 
 from coldq.evaluation.sweeps.grid import combinations, flat
 from coldq.evaluation.sweeps.identity import module_digest
 from coldq.evaluation.sweeps.task import built
-from coldq.learners import CATALOGUE
+from coldq.learners import ALGORITHMS
 from coldq.learners.constants import NAMES
 from coldq.learners.learner import keywords_of
 from coldq.problems import from_table
@@ -304,14 +304,14 @@ def _learner(thing: Any) -> _Source:
     if isinstance(thing, str):
         name = thing
     else:  # whatever its name: one of a user's may bear the catalogue's
-        name = thing.__name__ if thing in CATALOGUE else _named(thing, "learner")
+        name = thing.__name__ if thing in ALGORITHMS else _named(thing, "learner")
     if ":" in name:
         takes = _arguments(own_learner(name), skipped=1)  # the problem
         title = name.partition(":")[2]
         return _Source(takes, lambda given: (title, _of_module(name, given), None))
-    known = {kind.__name__.lower(): kind for kind in CATALOGUE}
+    known = {kind.__name__.lower(): kind for kind in ALGORITHMS}
     if name.lower() not in known:
-        names = [kind.__name__ for kind in CATALOGUE]
+        names = [kind.__name__ for kind in ALGORITHMS]
         raise InvalidInput(
             f"there is no learner {name!r}{nearest(name, names)}; there are {', '.join(names)}, "
             "and module:learner"

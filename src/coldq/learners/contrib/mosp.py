@@ -64,6 +64,7 @@ class MOSP(Algorithm):
             ),
         ),
         certainty="uncertain",
+        unchecked="the rule and its steps",
         bibtex=reference("chen2017online"),
     )
     state_type = QueueState

@@ -99,6 +99,7 @@ class LekeufackJordan2024(Algorithm):
             Claim("convex", "time-varying", Rate(0.5, log=1), Rate(0.5)),
         ),
         certainty="uncertain",
+        unchecked="the step sizes, and how lambda follows the errors of the forecasts",
         bibtex=reference("lekeufack2024optimistic"),
     )
 

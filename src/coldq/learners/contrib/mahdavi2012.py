@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.saddle_point import SaddlePoint
+from coldq.learners.contrib.saddle_point import SaddlePoint
 
 
 class Mahdavi2012(SaddlePoint):
@@ -44,5 +44,6 @@ class Mahdavi2012(SaddlePoint):
         assumes=("fixed constraints", "known horizon", "Lipschitz constant and |g| bounded, known"),
         claims=(Claim("convex", "fixed", Rate(0.75), Rate(0.5), measure="soft"),),
         certainty="uncertain",
+        unchecked="the rule and the constants of eta and delta",
         bibtex=reference("mahdavi2012trading"),
     )

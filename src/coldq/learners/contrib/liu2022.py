@@ -82,6 +82,7 @@ class Liu2022(YuNeely2020):
             ),
         ),
         certainty="uncertain",
+        unchecked="the slots of g in the rule, and alpha and gamma",
         bibtex=reference("liu2021simultaneously"),
     )
 

@@ -47,6 +47,7 @@ class Yi2021Expert(ExpertLearner):
         assumes=("known horizon", "fixed constraints"),
         claims=(Claim("convex", "fixed", Rate(0.5), Rate(0.5), Rate(0.5, vx=0.5)),),
         certainty="uncertain",
+        unchecked="the constants of the experts' steps and of their hedge",
         bibtex=reference("yi2021regret"),
     )
 

@@ -111,6 +111,7 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
             for constraints in ("fixed", "time-varying")
         ),
         certainty="uncertain",
+        unchecked="the weight V, the number of experts and their steps",
         bibtex=BIBTEX,
     )
 

@@ -43,6 +43,7 @@ class RECOOExpert(ExpertLearner):
         assumes=("known horizon", "fixed constraints"),
         claims=(Claim("convex", "fixed", Rate(0, log=1), Rate(0.5), Rate(0.5, vx=0.5)),),
         certainty="uncertain",
+        unchecked="the pool of experts and their hedge, which are COLDQ-Expert's here",
         bibtex=reference("guo2022online"),
     )
 

@@ -21,7 +21,7 @@ def entropic_step(x: Array, d: Array, alpha: Array, mixing: float) -> Array:
     """argmin over the unit simplex of ``<d, y> + alpha KL(y, z)``, z = (1 - mixing) x + mixing / p.
 
     >>> import numpy as np
-    >>> from coldq.learners.wei_yu_neely2020 import entropic_step
+    >>> from coldq.learners.contrib.wei_yu_neely2020 import entropic_step
     >>> d = np.array([np.log(2.0), 0.0])
     >>> entropic_step(np.array([0.5, 0.5]), d, np.ones(()), 0.1).round(6)
     array([0.333333, 0.666667])
@@ -74,6 +74,7 @@ class WeiYuNeely2020(YuNeelyWei2017):
         assumes=("constraints drawn i.i.d.", "bounded Lagrange multipliers", "known horizon"),
         claims=(Claim("convex", "time-varying", Rate(0.5), Rate(0.5), measure="soft"),),
         certainty="uncertain",
+        unchecked="at which point g and its slope are taken",
         bibtex=reference("wei2020online"),
     )
 

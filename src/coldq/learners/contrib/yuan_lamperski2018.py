@@ -66,6 +66,7 @@ class YuanLamperski2018(Learner):
         assumes=("fixed constraints", "known horizon", "Lipschitz constant known"),
         claims=(Claim("convex", "fixed", Rate(0.75), Rate(0.5)),),
         certainty="uncertain",
+        unchecked="the constants of eta and sigma",
         bibtex=reference("yuan2018online", "yuan2022distributed"),
     )
     state_type = DualState

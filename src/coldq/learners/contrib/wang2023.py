@@ -87,6 +87,7 @@ class Wang2023(Learner):
             ),
         ),
         certainty="uncertain",
+        unchecked="at which decision each g is taken, and the parameters",
         bibtex=reference("wang2023delay"),
         played="remembered",
     )

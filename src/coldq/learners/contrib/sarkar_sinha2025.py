@@ -60,6 +60,7 @@ class SarkarSinha2025(SinhaVaze):
             Claim("convex", "time-varying", Rate(0.5, log=1), Rate(0.5)),
         ),
         certainty="uncertain",
+        unchecked="which potential varies with time, and its constant c",
         bibtex=reference("sarkar2025anytime"),
     )
 

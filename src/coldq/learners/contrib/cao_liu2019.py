@@ -8,7 +8,7 @@ from coldq.base.arrays import one_real
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.saddle_point import SaddlePoint
+from coldq.learners.contrib.saddle_point import SaddlePoint
 
 
 class CaoLiu2019(SaddlePoint):
@@ -59,6 +59,7 @@ class CaoLiu2019(SaddlePoint):
             ),
         ),
         certainty="uncertain",
+        unchecked="the rule and the constants of eta and delta",
         bibtex=reference("cao2019online"),
     )
 
