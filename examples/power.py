@@ -5,7 +5,7 @@
 Loads and prices are real: those of the eleven zones of the New York ISO, 23 to 29 October 2016.
 What a zone can make and what lines carry is made up. Power is bought before the load and the price
 of its five minutes are known. Beside SelfTuning stands what is done by hand: what the last slot
-needed, plus headroom, tuned on the first third of the slots. Both are scored on the rest.
+needed, plus a safety margin, tuned on the first third of the slots. Both are scored on the rest.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SMALL = 1e-3  # MW: less is rounding
 def play(slots: int, rate: float) -> dict[str, coldq.Trace]:
     """Both ways on the same week."""
     problem = coldq.problems.Dispatch(slots)
-    tuned = coldq.tune_headroom(problem, rate, (0.0, 1.0 / 3.0))
-    by_hand = coldq.BestResponse(problem.domain, tuned.headroom, tighten=problem.tighten)
+    tuned = coldq.tune_safety_margin(problem, rate, (0.0, 1.0 / 3.0))
+    by_hand = coldq.BestResponse(problem.domain, tuned.safety_margin, tighten=problem.tighten)
     learners = {
         "SelfTuning": coldq.SelfTuning(problem.domain, violation_rate=rate),
-        f"headroom {tuned.headroom:.1%}": by_hand,
+        f"safety margin {tuned.safety_margin:.1%}": by_hand,
     }
     return {
         name: coldq.simulate(learner, problem, seeds=[0], keep=["decisions"], progress=False)

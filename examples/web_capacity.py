@@ -4,8 +4,8 @@
 
 The requests are real: to a NASA web server in July 1995, in slots of five minutes. Pools, prices
 and capacities are made up. Beside SelfTuning, which is told nothing but the rate, stands what is
-done by hand: as many servers as the last slot needed, plus headroom, tuned on the first third of
-the slots. Both are scored on the rest.
+done by hand: as many servers as the last slot needed, plus a safety margin, tuned on the
+first third of the slots. Both are scored on the rest.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ SHOWN = 288  # slots of the picture, the last day
 def play(slots: int, rate: float) -> tuple[coldq.problems.Autoscale, dict[str, coldq.Trace]]:
     """Both ways on the same requests, with their decisions."""
     problem = coldq.problems.Autoscale(slots)
-    tuned = coldq.tune_headroom(problem, rate, (0.0, 1.0 / 3.0))
+    tuned = coldq.tune_safety_margin(problem, rate, (0.0, 1.0 / 3.0))
     learners = {
         "SelfTuning": coldq.SelfTuning(problem.domain, violation_rate=rate),
-        f"headroom {tuned.headroom:.0%}": coldq.BestResponse(problem.domain, tuned.headroom),
+        f"safety margin {tuned.safety_margin:.0%}": coldq.BestResponse(
+            problem.domain, tuned.safety_margin
+        ),
     }
     traces = {
         name: coldq.simulate(learner, problem, seeds=[0], keep=["decisions"], progress=False)

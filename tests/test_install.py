@@ -178,7 +178,7 @@ def test_every_command_of_the_first_page_works_after_a_plain_install(tmp_path: P
     own = ["my-load/my-load.toml", "--learners", "COLDQ", "--rate", "0.1", "--horizon", "40"]
     done = plainly(tmp_path, "compare", *own)
     assert done.returncode == 0, done.stderr
-    assert "headroom" in done.stdout
+    assert "safety margin" in done.stdout
 
 
 @pytest.mark.parametrize(

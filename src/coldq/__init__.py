@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from coldq.base.errors import WrongState as WrongState
     from coldq.evaluation.compare import compare as compare
     from coldq.evaluation.comparison import Comparison as Comparison
-    from coldq.evaluation.headroom import tune_headroom as tune_headroom
+    from coldq.evaluation.safety_margins import tune_safety_margin as tune_safety_margin
     from coldq.evaluation.sweeps import Sweep as Sweep
     from coldq.evaluation.sweeps import sweep as sweep
     from coldq.learners import CLASP as CLASP
@@ -160,7 +160,7 @@ _HOME_OF = homes_of(
             "UnknownLearner WeakPrice WorkerLost WrongState KeptAsText UnlikelyUnits FailedTasks"
         ),
         "coldq.slot.feedback": "Feedback Forecast",
-        "coldq.evaluation.headroom": "tune_headroom",
+        "coldq.evaluation.safety_margins": "tune_safety_margin",
         "coldq.learners": " ".join(HOMES),
         "coldq.slot.losses": "GradientAt LeastSquares Linear Quadratic Smooth ValueAt",
         "coldq.simulation.metrics": (

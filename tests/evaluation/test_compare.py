@@ -215,7 +215,7 @@ def test_rates_share_the_learners_that_are_not_told_them(tmp_path) -> None:
     assert one["COLDQ"]["seconds_per_slot"] == other["COLDQ"]["seconds_per_slot"]
     assert all(one[name]["loss"] != other[name]["loss"] for name in told)
     chosen = [row["tuned"] for row in one.values()]
-    assert chosen.count("tuned before") == 16  # headroom among them
+    assert chosen.count("tuned before") == 16  # a safety margin among them
     assert chosen.count("in hindsight") == 16
     assert chosen.count("in hindsight at the rate") == 1
     words = " ".join(done.output.split())

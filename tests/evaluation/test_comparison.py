@@ -83,14 +83,14 @@ def test_results_are_those_of_the_runs_on_the_scored_slots() -> None:
     problem = problem_of(table())
     found = coldq.compare(problem, ["COLDQ", coldq.SelfTuning], rate=0.1)
     assert found.begin == 50
-    tuned = coldq.tune_headroom(problem, 0.1, (0.0, 1.0 / 3.0))
-    h = tuned.headroom
+    tuned = coldq.tune_safety_margin(problem, 0.1, (0.0, 1.0 / 3.0))
+    h = tuned.safety_margin
     assert found.tuned == tuned
     assert f"violated {percent(tuned.share)}" in found.sentences[0]
     learners = {
         "COLDQ": coldq.COLDQ.for_problem(problem),
         "SelfTuning": coldq.SelfTuning(problem.domain, 0.1),
-        found.reference: coldq.BestResponse.for_problem(problem, headroom=h),
+        found.reference: coldq.BestResponse.for_problem(problem, safety_margin=h),
     }
     assert {one.learner for one in found} == set(learners)
     runs = {name: coldq.simulate(one, problem, [0]) for name, one in learners.items()}
@@ -223,7 +223,7 @@ def test_the_command_takes_a_file_or_a_module(tmp_path, monkeypatch) -> None:
 
     done = run("my load.toml", "--rate", "0.1")
     assert done.exit_code == 0, done.output
-    assert "headroom" in done.output
+    assert "safety margin" in done.output
     rows = pq.read_table("results/compare-my-load-0.1.parquet").to_pylist()
     assert {"COLDQ"} < {row["learner"] for row in rows}
     assert (tmp_path / "results/figures/compare-my-load-0.1.png").stat().st_size > 5_000

@@ -62,7 +62,7 @@ def test_every_forecast_meets_every_margin_with_the_periods_of_the_problem() -> 
 
 def test_the_words_of_a_rival_have_its_parameters() -> None:
     words = {rival.words(Choice(0.25, 0.3, 0.0)) for rival in rivals_of(())}
-    assert "exponential smoothing + headroom (share 0.25, weight 0.3)" in words
+    assert "exponential smoothing + share of the limit (share 0.25, weight 0.3)" in words
 
 
 def test_selftuning_is_held_against_the_cheapest_rival_at_its_share() -> None:

@@ -1,4 +1,4 @@
-"""BestResponse against a linear-programming solver, and the tuning of its headroom."""
+"""BestResponse against a linear-programming solver, and the tuning of its safety margin."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from scipy.optimize import linprog, minimize_scalar
 
 import coldq
-from coldq.evaluation import headroom
+from coldq.evaluation import safety_margins
 
 
 def test_the_best_response_to_affine_rows_is_the_linear_programs() -> None:
     rng = np.random.default_rng(0)
     top = rng.uniform(1.0, 3.0, 6)
     for h in (0.0, 0.1, 0.4):
-        learner = coldq.BestResponse(coldq.Box(0.0, top), headroom=h)
+        learner = coldq.BestResponse(coldq.Box(0.0, top), safety_margin=h)
         for _ in range(20):
             c, A = rng.standard_normal(6), -rng.uniform(0.0, 1.0, (2, 6))
             b = -rng.uniform(0.2, 0.5, 2) * (-A @ top)
@@ -31,7 +31,7 @@ def test_where_nothing_keeps_all_rows_the_total_violation_is_least() -> None:
     rng = np.random.default_rng(1)
     for _ in range(20):
         A, b = rng.standard_normal((3, 4)), -rng.uniform(3.0, 6.0, 3)
-        learner = coldq.BestResponse(coldq.Box(-1.0, 1.0, dim=4), headroom=0.1)
+        learner = coldq.BestResponse(coldq.Box(-1.0, 1.0, dim=4), safety_margin=0.1)
         x = learner.update(
             learner.init(3), coldq.Feedback(coldq.Linear(np.ones(4)), coldq.Affine(A, b))
         ).x
@@ -43,9 +43,9 @@ def test_where_nothing_keeps_all_rows_the_total_violation_is_least() -> None:
         assert np.maximum(A @ x - tight, 0.0).sum() == pytest.approx(least.fun, rel=1e-6)
 
 
-def test_a_capacitys_demand_is_met_with_its_headroom_at_least_cost() -> None:
+def test_a_capacitys_demand_is_met_with_its_safety_margin_at_least_cost() -> None:
     g = coldq.LogCapacity(2.0, [1.0, 2.0], [1.0, 1.0])
-    learner = coldq.BestResponse(coldq.Box(0.0, 50.0, dim=2), headroom=0.25)
+    learner = coldq.BestResponse(coldq.Box(0.0, 50.0, dim=2), safety_margin=0.25)
     x = learner.update(learner.init(1), coldq.Feedback(coldq.Linear([1.0, 1.0]), g)).x
 
     def cost(one: float) -> float:
@@ -57,65 +57,67 @@ def test_a_capacitys_demand_is_met_with_its_headroom_at_least_cost() -> None:
 
 
 @pytest.mark.parametrize("problem", [coldq.problems.Dispatch(60), coldq.problems.JobScheduling(60)])
-def test_headrooms_side_by_side_are_what_runs_of_their_own_give(problem) -> None:
-    found = headroom.try_headrooms(problem, [(0.5, 1.0)], [0], [0.0, 0.02])[0]
+def test_safety_margins_side_by_side_are_what_runs_of_their_own_give(problem) -> None:
+    found = safety_margins.try_safety_margins(problem, [(0.5, 1.0)], [0], [0.0, 0.02])[0]
     for one in found:
-        learner = coldq.BestResponse.for_problem(problem, headroom=one.headroom)
+        learner = coldq.BestResponse.for_problem(problem, safety_margin=one.safety_margin)
         trace = coldq.simulate(learner, problem, [0])
         assert one.cost == pytest.approx(trace.loss[0, 30:].mean(), rel=1e-12)
         assert one.violation == pytest.approx(trace.violation[0, 30:].sum(), rel=1e-9)
         assert one.share == pytest.approx((trace.constraint[0, 30:] > 0.01).any(axis=-1).mean())
 
 
-def test_the_cheapest_headroom_that_keeps_the_rate_is_chosen() -> None:
-    Headroom = headroom.Headroom
+def test_the_cheapest_safety_margin_that_keeps_the_rate_is_chosen() -> None:
+    MarginScore = safety_margins.MarginScore
     tried = [
-        Headroom(0.0, 1.0, 0.5, 9.0),
-        Headroom(0.1, 2.0, 0.1, 1.0),
-        Headroom(0.2, 3.0, 0.02, 0),
+        MarginScore(0.0, 1.0, 0.5, 9.0),
+        MarginScore(0.1, 2.0, 0.1, 1.0),
+        MarginScore(0.2, 3.0, 0.02, 0),
     ]
-    choose = headroom.choose_headroom
-    assert choose(tried, 0.1).headroom == 0.1
-    assert choose(tried, 0.05).headroom == 0.2
-    assert choose(tried, 0.001).headroom == 0.2  # none keeps it: the least share
-    same = [Headroom(0.9, 3.0 - 1e-14, 0.0, 0.0), *tried]  # as dear, but for rounding
-    assert choose(same, 0.05).headroom == 0.2
+    choose = safety_margins.choose_safety_margin
+    assert choose(tried, 0.1).safety_margin == 0.1
+    assert choose(tried, 0.05).safety_margin == 0.2
+    assert choose(tried, 0.001).safety_margin == 0.2  # none keeps it: the least share
+    same = [MarginScore(0.9, 3.0 - 1e-14, 0.0, 0.0), *tried]  # as dear, but for rounding
+    assert choose(same, 0.05).safety_margin == 0.2
 
 
-def test_the_slot_before_anything_is_known_is_not_held_against_a_headroom() -> None:
+def test_the_slot_before_anything_is_known_is_not_held_against_a_safety_margin() -> None:
     problem = coldq.problems.from_table(
         {"load": np.full(30, 5.0)}, decide={"grid": [0.0, 9.0]}, cost=1.0,
         rows={"sum": "all", "at_least": "load"},
     )  # fmt: skip
     for part in ((0.0, 1.0 / 3.0), (0.0, 0.01)):
-        found = coldq.tune_headroom(problem, 0.01, part)
-        assert (found.headroom, found.share, found.cost) == (0.0, 0.0, 5.0)
-    assert coldq.tune_headroom(problem, 0.01, (0.999, 1.0)).cost == 5.0
+        found = coldq.tune_safety_margin(problem, 0.01, part)
+        assert (found.safety_margin, found.share, found.cost) == (0.0, 0.0, 5.0)
+    assert coldq.tune_safety_margin(problem, 0.01, (0.999, 1.0)).cost == 5.0
 
 
 @pytest.mark.parametrize(("leap", "kept"), [(2.0, True), (8.0, True), (1000.0, False)])
-def test_demand_that_leaps_gets_the_least_headroom_that_keeps_the_rate(leap, kept) -> None:
+def test_demand_that_leaps_gets_the_least_safety_margin_that_keeps_the_rate(leap, kept) -> None:
     load = np.where(np.arange(40) % 2, 1.0 + leap, 1.0)  # half of the slots need h = leap
     problem = coldq.problems.from_table(
         {"load": load}, decide={"grid": [0.0, 2e3]}, cost=1.0,
         rows={"sum": "all", "at_least": "load"},
     )  # fmt: skip
-    found = coldq.tune_headroom(problem, 0.1, (0.0, 0.9))
+    found = coldq.tune_safety_margin(problem, 0.1, (0.0, 0.9))
     assert (found.share <= 0.1) == kept
     if kept:
-        assert leap <= found.headroom < 1.02 * leap
-    assert coldq.tune_headroom(problem, 0.1, headrooms=[0.0, 0.5]).share > 0.1  # one's own stay
+        assert leap <= found.safety_margin < 1.02 * leap
+    assert (
+        coldq.tune_safety_margin(problem, 0.1, safety_margins=[0.0, 0.5]).share > 0.1
+    )  # one's own stay
     about = coldq.compare(problem, ["OGD"], rate=0.1).sentences[0]
-    assert ("the least of all headrooms tried" in about) == (not kept)
+    assert ("the least of all safety margins tried" in about) == (not kept)
 
 
-def test_what_has_no_limit_has_no_headroom() -> None:
+def test_what_has_no_limit_has_no_safety_margin() -> None:
     g = coldq.Convex(lambda x: [x @ x - 1.0], lambda x: [2.0 * x])
-    learner = coldq.BestResponse(coldq.Box(0.0, 1.0, dim=2), headroom=0.1)
+    learner = coldq.BestResponse(coldq.Box(0.0, 1.0, dim=2), safety_margin=0.1)
     with pytest.raises(coldq.InvalidInput, match="limit"):
         learner.update(learner.init(1), coldq.Feedback(coldq.Linear([1.0, 1.0]), g))
-    with pytest.raises(coldq.InvalidInput, match="headroom"):
-        coldq.BestResponse(coldq.Box(0.0, 1.0, dim=2), headroom=-0.1)
+    with pytest.raises(coldq.InvalidInput, match="safety_margin"):
+        coldq.BestResponse(coldq.Box(0.0, 1.0, dim=2), safety_margin=-0.1)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])

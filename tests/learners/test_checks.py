@@ -80,13 +80,13 @@ LEARNERS = [
     coldq.PolyakFeasibility.safe(X, 50, gradient_bound=5.0, lipschitz=3.0, slack=0.2),
     coldq.CLASP(X, gradient_bound=5.0),
     coldq.CLASP.strongly_convex(OPEN, mu=0.5),
-    coldq.BestResponse(X, headroom=0.2),
+    coldq.BestResponse(X, safety_margin=0.2),
     coldq.BestResponse(SIMPLEX),
     coldq.ForecastWithMargin(SIMPLEX),
     *(
         coldq.ForecastWithMargin(X, forecast, margin)
         for forecast, margin in (
-            (coldq.limit_forecasts.ExponentialSmoothing(0.3), coldq.margins.Headroom(0.2)),
+            (coldq.limit_forecasts.ExponentialSmoothing(0.3), coldq.margins.ShareOfLimit(0.2)),
             (coldq.limit_forecasts.SeasonalValue(3), coldq.margins.RollingQuantile(0.2, 5)),
             (
                 coldq.limit_forecasts.AutoRegressive((1, 2, 4)),

@@ -15,7 +15,7 @@ from coldq.learners.limit_forecasts import (
     LastValue,
     SeasonalValue,
 )
-from coldq.learners.margins import AdaptiveConformal, ConformalPID, Headroom, RollingQuantile
+from coldq.learners.margins import AdaptiveConformal, ConformalPID, RollingQuantile, ShareOfLimit
 
 T = 160
 rng = np.random.default_rng(3)
@@ -78,7 +78,7 @@ def slow_margins(margin: Any, expected: np.ndarray, violated: np.ndarray) -> np.
                 before = abs(error) if t == 2 else size
                 scaled.append(error / before)
                 size = abs(error) if t == 2 else size + 0.1 * (abs(error) - size)
-            if isinstance(margin, Headroom):
+            if isinstance(margin, ShareOfLimit):
                 made[t - 1, n] = float(margin.share) * abs(expected[t - 1, n])
             elif isinstance(margin, ConformalPID):
                 q, step = float(margin.level), float(margin.step)
@@ -118,7 +118,7 @@ def cheapest(price: np.ndarray, demand: np.ndarray) -> float:
 
 FORECASTS = [LastValue(), ExponentialSmoothing(0.3), SeasonalValue(12)]
 MARGINS = [
-    Headroom(0.15),
+    ShareOfLimit(0.15),
     RollingQuantile(0.1, window=40),
     RollingQuantile(0.1, window=40, weight=0.1),
     AdaptiveConformal(0.1, step=0.03, window=50),
@@ -145,7 +145,7 @@ def test_decisions_are_the_cheapest_for_forecasts_and_margins_by_hand(forecast, 
 
 def test_the_regression_is_the_weighted_least_squares_with_its_start_as_a_prior() -> None:
     lags, forgetting = (1, 2, 12, 13), 0.97
-    _, expected, _ = runs(AutoRegressive(lags, forgetting), Headroom(0.0))
+    _, expected, _ = runs(AutoRegressive(lags, forgetting), ShareOfLimit(0.0))
     for n in range(2):
         d = DEMAND[:, n] / abs(DEMAND[0, n])
 
@@ -165,10 +165,10 @@ def test_the_regression_is_the_weighted_least_squares_with_its_start_as_a_prior(
             assert expected[t - 1, n] == pytest.approx(made, rel=1e-6)
 
 
-def test_headroom_around_the_last_value_is_the_best_response_with_headroom() -> None:
+def test_a_share_of_the_last_value_is_the_best_response_with_a_safety_margin() -> None:
     problem = coldq.problems.Autoscale(60)
-    mine = coldq.ForecastWithMargin(problem.domain, LastValue(), Headroom(0.4))
-    theirs = coldq.BestResponse(problem.domain, headroom=0.4)
+    mine = coldq.ForecastWithMargin(problem.domain, LastValue(), ShareOfLimit(0.4))
+    theirs = coldq.BestResponse(problem.domain, safety_margin=0.4)
     a, b = (coldq.simulate(one, problem, [0]) for one in (mine, theirs))
     np.testing.assert_allclose(a.loss, b.loss, rtol=1e-9)
 
@@ -206,7 +206,7 @@ def test_levels_side_by_side_are_what_runs_of_their_own_give() -> None:
 
 def test_odd_parameters_are_refused() -> None:
     for make, words in (
-        (lambda: coldq.ForecastWithMargin(X, Headroom(0.1)), "forecast must be one of"),
+        (lambda: coldq.ForecastWithMargin(X, ShareOfLimit(0.1)), "forecast must be one of"),
         (lambda: coldq.ForecastWithMargin(X, LastValue(), 0.1), "margin must be one of"),
         (lambda: AutoRegressive(()), "at least one lag"),
         (lambda: AutoRegressive(3), "several"),

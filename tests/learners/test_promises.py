@@ -193,7 +193,7 @@ def test_shapes_that_do_not_fit_are_refused_by_name_when_a_learner_is_made() -> 
         (lambda: coldq.MOSP(X, 9, alpha=two, mu=three), "alpha.*mu"),
         (lambda: coldq.SinhaVaze(X, 9, lipschitz=two, modulus=three), "lipschitz.*modulus"),
         (lambda: coldq.PolyakFeasibility(X, eta=two, rho=three), "eta.*rho"),
-        (lambda: coldq.BestResponse(boxes, headroom=two), "domain.*headroom"),
+        (lambda: coldq.BestResponse(boxes, safety_margin=two), "domain.*safety_margin"),
     ]:
         with pytest.raises(coldq.InvalidInput, match=f"do not fit together: .*{words}"):
             make()

@@ -168,7 +168,7 @@ def test_what_is_asked_without_decisions_is_refused() -> None:
         coldq.static_comparator,
         coldq.constraint_variation,
         coldq.survey,
-        lambda problem, seeds: coldq.tune_headroom(problem, 0.1, seeds=seeds),
+        lambda problem, seeds: coldq.tune_safety_margin(problem, 0.1, seeds=seeds),
     ):
         with pytest.raises(coldq.InvalidInput, match="shown another decision: if it answers"):
             ask(problem, [0])
@@ -195,7 +195,7 @@ def test_a_comparison_judges_each_learner_by_the_functions_that_it_met() -> None
             regret = coldq.dynamic_regret(trace, cumulative=True)[0]
             scored = (regret[-1] - regret[table.begin - 1]) / (60 - table.begin)
             assert table[name].dynamic_regret == pytest.approx(scored)
-        assert list(table.left_out) == ["headroom, tuned"]
+        assert list(table.left_out) == ["safety margin, tuned"]
         assert "Nothing was tuned" in table.sentences[0]
     assert "The problem answers to decisions" in table.sentences[0]
 

@@ -161,7 +161,7 @@ RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     ),
     "CLASP": (free, lambda X, x, f, g: coldq.CLASP(X, gradient_bound=5.0 * f / x)),
     "OGD": (free, lambda X, x, f, g: coldq.OGD(X, gradient_bound=5.0 * f / x)),
-    "BestResponse": (free, lambda X, x, f, g: coldq.BestResponse(X, headroom=0.1)),
+    "BestResponse": (free, lambda X, x, f, g: coldq.BestResponse(X, safety_margin=0.1)),
     "ForecastWithMargin": (
         free,
         lambda X, x, f, g: coldq.ForecastWithMargin(

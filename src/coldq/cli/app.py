@@ -106,7 +106,7 @@ def compare(
 ) -> None:
     """Compare learners on a problem: loss, violation and regret as a table, a page and parquet.
 
-    With --rate: at a share of violated slots, beside headroom tuned by hand; without
+    With --rate: at a share of violated slots, beside a safety margin tuned by hand; without
     --learners also beside forecasts with margins, tuned.
     """
     from coldq.cli.compare import keys_of, no_page, page_of, rates_of, run_compare

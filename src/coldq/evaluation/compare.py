@@ -1,8 +1,8 @@
 """Learners side by side on any problem, with a violation rate to be kept or without one.
 
-With a rate, headroom is tuned on the first third of the slots, every learner plays all of them, and
-all are scored on the last two thirds, on which nothing was tuned. Beside the whole catalogue stand
-then the forecasts with margins of :mod:`coldq.evaluation.rivals`.
+With a rate, a safety margin is tuned on the first third of the slots, every learner plays all of
+them, and all are scored on the last two thirds, on which nothing was tuned. Beside the whole
+catalogue stand then the forecasts with margins of :mod:`coldq.evaluation.rivals`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from coldq.base.errors import Error, InvalidInput, WeakPrice
 from coldq.base.protocols import require_learner, require_problem
 from coldq.evaluation.coinciding import coinciding
 from coldq.evaluation.comparison import AT_RATE, BEFORE, HINDSIGHT, Comparison, Result, Rivalry
-from coldq.evaluation.headroom import Headroom, tune_headroom
 from coldq.evaluation.intervals import front, holm, interval, p_value
 from coldq.evaluation.named import learners_of, make, named_problem, own_learner, told_apart
 from coldq.evaluation.rivals import TURNS, Choice, Tuned, tune
+from coldq.evaluation.safety_margins import MarginScore, tune_safety_margin
 from coldq.evaluation.scores import COMPARATORS, Score, Setting
 from coldq.learners import CATALOGUE, COLDQ, RECOO, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
@@ -58,8 +58,8 @@ def compare(
         forecasts with margins, tuned.
     rate
         The share of slots that may be violated: those that can be told it, are, and
-        :class:`~coldq.BestResponse` is there with the headroom that was cheapest at that rate on
-        the first part; it is the reference that the others are compared with. Without a rate
+        :class:`~coldq.BestResponse` is there with the safety margin that was cheapest at that rate
+        on the first part; it is the reference that the others are compared with. Without a rate
         nothing is tuned, all slots are scored, and the reference is the first that plays.
     seeds
         By default five; of a problem that is the same for all, one is played.
@@ -73,8 +73,8 @@ def compare(
     >>> [one.learner for one in table], bool((table["COLDQ"].dynamic_regret > 0.0))
     (['COLDQ', 'RECOO'], True)
     >>> table = coldq.compare(coldq.problems.Autoscale(90), ["COLDQ"], rate=0.05)
-    >>> [one.learner.partition(" ")[0] for one in table]
-    ['headroom', 'COLDQ']
+    >>> [one.learner.partition(",")[0] for one in table]
+    ['safety margin 0.249', 'COLDQ']
     """
     return comparisons(problem, learners, (rate,), seeds, last=last, title=title, done=done)[0]
 
@@ -130,7 +130,7 @@ class AtRate:
     rate: Any
     scores: list[Score]
     left_out: dict[str, str]
-    tuned: Headroom | None = None
+    tuned: MarginScore | None = None
     rivalry: Rivalry | None = None
 
 
@@ -233,11 +233,11 @@ def _at_rate(
     if rate is not None:
         split = setting.begin / problem.horizon
         try:
-            found.tuned = tune_headroom(problem, rate, (0.0, split), seeds=seeds)
-            found.scores.append(_by_hand(setting, found.tuned.headroom, BEFORE))
+            found.tuned = tune_safety_margin(problem, rate, (0.0, split), seeds=seeds)
+            found.scores.append(_by_hand(setting, found.tuned.safety_margin, BEFORE))
         except Error as error:
-            found.left_out["headroom, tuned"] = str(error)
-        done("headroom")
+            found.left_out["safety margin, tuned"] = str(error)
+        done("safety margin")
     for k, (name, maker, told) in enumerate(players):
         key = (k, rate if told else None)
         if key not in outcomes:
@@ -263,12 +263,12 @@ def _outcome(setting: Setting, name: str, maker: Maker, rate: float | None) -> S
 
 
 def _by_hand(setting: Setting, h: float, tuned: str, count: int | None = None) -> Score:
-    learner = BestResponse.for_problem(setting.problem, headroom=h)
-    return setting.score(f"headroom {h:.3g}, {tuned}", learner, tuned, count)
+    learner = BestResponse.for_problem(setting.problem, safety_margin=h)
+    return setting.score(f"safety margin {h:.3g}, {tuned}", learner, tuned, count)
 
 
 def _hold(setting: Setting, found: list[AtRate], done: Callable[[str], None]) -> None:
-    """Hold SelfTuning against headroom and all rivals, tuned before and in hindsight.
+    """Hold SelfTuning against a safety margin and all rivals, tuned before and in hindsight.
 
     Rivals play the first seed alone, because of each hundreds of choices are tried.
     """
@@ -281,11 +281,11 @@ def _hold(setting: Setting, found: list[AtRate], done: Callable[[str], None]) ->
     ]
     try:
         for one, (rate, share) in zip(found, targets, strict=True):
-            best = tune_headroom(problem, rate, after, seeds=setting.seeds)
-            one.scores.append(_by_hand(setting, best.headroom, AT_RATE))
-            best = tune_headroom(problem, share, after, seeds=first)
-            one.scores.append(_by_hand(setting, best.headroom, HINDSIGHT, 1))
-        done("headroom in hindsight")
+            best = tune_safety_margin(problem, rate, after, seeds=setting.seeds)
+            one.scores.append(_by_hand(setting, best.safety_margin, AT_RATE))
+            best = tune_safety_margin(problem, share, after, seeds=first)
+            one.scores.append(_by_hand(setting, best.safety_margin, HINDSIGHT, 1))
+        done("safety margin in hindsight")
         for one, tuned in zip(found, tune(problem, first, begin, targets, done), strict=True):
             for rival in tuned:
                 one.scores.append(_of_rival(setting, rival, rival.before, BEFORE))
@@ -345,7 +345,7 @@ def _compared(title: str, setting: Setting, one: AtRate) -> Comparison:
     )
     alone = any(len(score.loss) < len(setting.seeds) for score in one.scores)
     first = (
-        "Forecasts with margins, and headroom in hindsight, have the first seed, "
+        "Forecasts with margins, and a safety margin in hindsight, have the first seed, "
         f"{setting.seeds[0]}."
     )
     return Comparison(

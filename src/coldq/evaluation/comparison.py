@@ -13,7 +13,6 @@ from coldq.base.errors import InvalidInput, installed
 from coldq.base.notebook import html_table
 from coldq.base.palette import BLUE, VERMILION
 from coldq.base.tabular import Tabular
-from coldq.evaluation.headroom import Headroom
 from coldq.evaluation.intervals import (
     FEWEST,
     block_interval,
@@ -23,6 +22,7 @@ from coldq.evaluation.intervals import (
     duration,
 )
 from coldq.evaluation.named import absences
+from coldq.evaluation.safety_margins import MarginScore
 from coldq.simulation.trace.plots import NO_MATPLOTLIB, drawn_on
 
 BEFORE = "tuned before"
@@ -125,9 +125,10 @@ class Comparison(Tabular):
     `results` has a row for each. With a `rate` those that keep it come first, by loss, then the
     others, by share, at last what was tuned in hindsight; a rate counts as kept where the interval
     of the share reaches down to it. Without one they come by violation. Slots from `begin` + 1 on
-    are scored. `left_out` says why others did not play, `tuned` what the headroom did where it was
-    tuned, `notes` what else there is to know, such as which learners decided the same. `by_seed`
-    has losses, violations and regrets of each seed, `rivalry` SelfTuning beside the best rival.
+    are scored. `left_out` says why others did not play, `tuned` what the safety margin did where it
+    was tuned, `notes` what else there is to know, such as which learners decided the same.
+    `by_seed` has losses, violations and regrets of each seed, `rivalry` SelfTuning beside the best
+    rival.
 
     >>> import coldq
     >>> problem = coldq.problems.Autoscale(120)
@@ -147,7 +148,7 @@ class Comparison(Tabular):
     results: tuple[Result, ...]
     by_seed: Mapping[str, Sequence[Any]]
     left_out: Mapping[str, str]
-    tuned: Headroom | None = None
+    tuned: MarginScore | None = None
     notes: tuple[str, ...] = ()
     rivalry: Rivalry | None = None
 
@@ -197,11 +198,12 @@ class Comparison(Tabular):
         elif self.tuned is None:
             words.append(f"Nothing was tuned. Scored are slots {self.begin + 1:,} to {T:,}.")
         else:
-            least = ", the least of all headrooms tried" if self.tuned.share > self.rate else ""
+            above = self.tuned.share > self.rate
+            least = ", the least of all safety margins tried" if above else ""
             words.append(
-                f"Headroom is tuned for at most {100 * self.rate:g}% of slots violated, on slots 2 "
-                f"to {self.begin:,}, where it violated {percent(self.tuned.share)}{least}; scored "
-                f"are slots {self.begin + 1:,} to {T:,}."
+                f"The safety margin is tuned for at most {100 * self.rate:g}% of slots violated, "
+                f"on slots 2 to {self.begin:,}, where it violated {percent(self.tuned.share)}"
+                f"{least}; scored are slots {self.begin + 1:,} to {T:,}."
             )
         if seeds > 1:
             words.append("Means a slot; brackets: 95% intervals over seeds.")

@@ -17,7 +17,7 @@ import numpy as np
 
 from coldq.base.arrays import Array
 from coldq.base.protocols import Problem
-from coldq.evaluation.headroom import HEADROOMS, SAME, is_violated
+from coldq.evaluation.safety_margins import SAFETY_MARGINS, SAME, is_violated
 from coldq.learners.best_response import respond
 from coldq.learners.forecast_with_margin import ForecastWithMargin
 from coldq.learners.limit_forecasts import (
@@ -26,11 +26,11 @@ from coldq.learners.limit_forecasts import (
     LastValue,
     SeasonalValue,
 )
-from coldq.learners.margins import AdaptiveConformal, ConformalPID, Headroom, RollingQuantile
+from coldq.learners.margins import AdaptiveConformal, ConformalPID, RollingQuantile, ShareOfLimit
 from coldq.simulation.loop import replay
 
 LEVELS = (0.32, 0.16, 0.08, 0.04, 0.02, 0.01, 0.005, 0.002, 0.0005)  # from the riskiest
-SHARES = HEADROOMS  # of a limit, by hand
+SHARES = SAFETY_MARGINS  # of a limit, by hand
 WEIGHTS = (0.1, 0.3, 0.6)  # of exponential smoothing
 FORGETTING = (0.995, 0.999)  # of the regression
 SCALE_WEIGHT = 0.05  # of the average size of errors
@@ -120,8 +120,9 @@ def rivals_of(periods: Iterable[int]) -> list[Rival]:
 
     >>> from coldq.evaluation.rivals import rivals_of
     >>> [rival.name for rival in rivals_of((24, 168))][::5]
-    ['last value + headroom', 'exponential smoothing + headroom', 'season of 24 + headroom',
-    'season of 168 + headroom', 'autoregressive + headroom']
+    ['last value + share of the limit', 'exponential smoothing + share of the limit',
+    'season of 24 + share of the limit', 'season of 168 + share of the limit',
+    'autoregressive + share of the limit']
     """
     periods = tuple(periods)
     lags = (*SHORT_LAGS, *(lag for period in periods for lag in (period, period + 1)))
@@ -136,7 +137,7 @@ def rivals_of(periods: Iterable[int]) -> list[Rival]:
     ]
     none = (0.0,)
     margins: list[tuple[str, Callable[[Any, Any], Any], tuple[float, ...], tuple[float, ...]]] = [
-        ("headroom", lambda level, step: Headroom(level), SHARES, none),
+        ("share of the limit", lambda level, step: ShareOfLimit(level), SHARES, none),
         ("rolling quantile", lambda level, step: RollingQuantile(level), LEVELS, none),
         (
             "scaled rolling quantile",
@@ -261,7 +262,7 @@ def _alike(played: Mapping[Choice, Played], chosen: Choice) -> dict[Choice, Play
 
 def _between(alike: Iterable[Choice], chosen: Choice, rival: Rival) -> set[Choice]:
     """Choices with levels between that of a chosen one and the next riskier level."""
-    by_hand = rival.levels is SHARES  # less headroom is riskier, but a higher level
+    by_hand = rival.levels is SHARES  # a lower share is riskier, but a higher level
     levels = sorted((choice.level for choice in alike), reverse=not by_hand)
     at = levels.index(chosen.level)
     if at == 0:

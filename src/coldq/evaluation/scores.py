@@ -12,7 +12,7 @@ import numpy as np
 
 from coldq.base.arrays import Array, is_ours
 from coldq.base.errors import Error
-from coldq.evaluation.headroom import is_violated
+from coldq.evaluation.safety_margins import is_violated
 from coldq.simulation.comparators import dynamic_comparator, static_comparator
 from coldq.simulation.loop import replay, simulate
 

@@ -1,4 +1,4 @@
-"""What is done today: the best decision for the last slot, with headroom."""
+"""What is done today: the best decision for the last slot, with a safety margin."""
 
 from __future__ import annotations
 
@@ -51,26 +51,26 @@ class RowState(State):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class BestResponse(Learner):
-    """The best decision for the last slot's functions, each row tightened by headroom.
+    """The best decision for the last slot's functions, each row tightened by a safety margin.
 
         x_{t+1} = argmin of f_t(x) over x in X with g_t^n(x) + h |b^n| <= 0 for all n
 
     with b^n the limit of row n: that of affine rows, the demand of a capacity, the limit of a
     quadratic. If no decision keeps all rows, the one of least total violation is taken. This is how
     capacity is planned by hand; it has no theory, and what h should be it does not say
-    (:func:`coldq.tune_headroom` tries).
+    (:func:`coldq.tune_safety_margin` tries).
 
     Parameters
     ----------
     domain
         The feasible set X.
-    headroom
+    safety_margin
         h >= 0, a number, or an array over leading axes.
     tighten
         A function of a constraint and h that tightens it in another way.
 
     >>> import coldq
-    >>> learner = coldq.BestResponse(coldq.Box(0.0, 9.0, dim=2), headroom=0.25)
+    >>> learner = coldq.BestResponse(coldq.Box(0.0, 9.0, dim=2), safety_margin=0.25)
     >>> demand = coldq.Affine([[-1.0, -1.0]], [-8.0])  # x_1 + x_2 >= 8
     >>> learner.update(learner.init(1), coldq.Feedback(coldq.Linear([1.0, 2.0]), demand)).x
     array([9., 1.])
@@ -81,33 +81,36 @@ class BestResponse(Learner):
         assumes=(),
         claims=(),
         certainty="exact",
-        bibtex=reference("headroom"),
+        bibtex=reference("safety-margin"),
     )
 
     state_type = RowState
     domain: Domain
-    headroom: Array
+    safety_margin: Array
     tighten: Callable[[Any, Array], Any] | None
     horizon: int | None
-    _leading = ("headroom",)
+    _leading = ("safety_margin",)
 
     def __init__(
         self,
         domain: Domain,
-        headroom: ArrayLike = 0.0,
+        safety_margin: ArrayLike = 0.0,
         *,
         tighten: Callable[[Any, Array], Any] | None = None,
     ) -> None:
         if tighten is not None and not callable(tighten):
             raise InvalidInput(f"tighten must be a function or None, but is {tighten!r:.200}")
-        self._take(domain, headroom=least_zero("headroom", headroom), tighten=tighten)
+        self._take(
+            domain, safety_margin=least_zero("safety_margin", safety_margin), tighten=tighten
+        )
 
     @classmethod
     def for_problem(cls, problem: Problem, **parameters: Any) -> BestResponse:
         """For a problem's domain.
 
         >>> import coldq
-        >>> coldq.BestResponse.for_problem(coldq.problems.Autoscale(), headroom=0.5).headroom
+        >>> problem = coldq.problems.Autoscale()
+        >>> coldq.BestResponse.for_problem(problem, safety_margin=0.5).safety_margin
         array(0.5)
         """
         parameters = {"tighten": getattr(problem, "tighten", None)} | parameters
@@ -119,7 +122,7 @@ class BestResponse(Learner):
         g: Any = feedback.constraint
         if isinstance(g, Anticipated):  # what a learner around this one expects
             g = g.for_step
-        tight = (self.tighten or tightened_by)(g, self.headroom)
+        tight = (self.tighten or tightened_by)(g, self.safety_margin)
         x = respond(feedback.loss, tight, self.domain, state.x)
         return self.new_state(state.t + 1, x, np.zeros(state.rows.shape))
 
@@ -137,14 +140,14 @@ def respond(loss: Any, constraint: Any, domain: Domain, near: Array) -> Array:
     return require_finite(np.array(best.reshape(near.shape)))
 
 
-def tightened_by(g: Any, headroom: Array) -> Any:
+def tightened_by(g: Any, safety_margin: Array) -> Any:
     """A constraint with each row tightened by a share of its own limit."""
     if isinstance(g, Unconstrained):
         return g
     if isinstance(g, Stacked):
-        return Stacked(*(tightened_by(part, headroom) for part in g.parts))
+        return Stacked(*(tightened_by(part, safety_margin) for part in g.parts))
     if isinstance(g, MaxAffine):
-        return MaxAffine(g.A, g.b - headroom[..., None, None] * np.abs(g.b))
+        return MaxAffine(g.A, g.b - safety_margin[..., None, None] * np.abs(g.b))
     if isinstance(g, LogCapacity):
         limits = g.demand[..., None]
     elif isinstance(g, Affine | SparseAffine):
@@ -155,9 +158,9 @@ def tightened_by(g: Any, headroom: Array) -> Any:
         limits = g.r
     else:
         raise InvalidInput(
-            f"headroom is a share of a row's limit, which a {type(g).__name__} does not have"
+            f"a safety margin is a share of a row's limit, which a {type(g).__name__} does not have"
         )
-    return g.tightened(headroom[..., None] * np.abs(limits))
+    return g.tightened(safety_margin[..., None] * np.abs(limits))
 
 
 def least_violation(g: Any, domain: Domain, near: Array, *, by_slope: bool = False) -> Array:

@@ -81,7 +81,7 @@ class ForecastWithMargin(Learner):
     >>> learner = coldq.ForecastWithMargin(
     ...     coldq.Box(0.0, 9.0, dim=2),
     ...     coldq.limit_forecasts.ExponentialSmoothing(0.5),
-    ...     coldq.margins.Headroom(0.25),
+    ...     coldq.margins.ShareOfLimit(0.25),
     ... )
     >>> state = learner.init(1)
     >>> for demand in (4.0, 8.0):  # x_1 + x_2 >= demand, 6 is expected next

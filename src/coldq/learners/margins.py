@@ -60,12 +60,12 @@ class Margin(Value):
 
 @describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Headroom(Margin):
+class ShareOfLimit(Margin):
     """A share of the size of the limit that is expected, chosen by hand.
 
     >>> import coldq
-    >>> coldq.margins.Headroom(0.2)
-    Headroom(share=0.2)
+    >>> coldq.margins.ShareOfLimit(0.2)
+    ShareOfLimit(share=0.2)
     """
 
     share: Array

@@ -79,7 +79,7 @@ class Dispatch(Problem):
 
     @property
     def tighten(self) -> Callable[[Any, Array], Affine]:
-        """How headroom tightens its rows: every load times 1 + h, the imports as they are."""
+        """A safety margin multiplies every load by 1 + h and leaves the imports as they are."""
         return more_load
 
     def start(self, seeds: Iterable[int]) -> WholeStream:
@@ -87,10 +87,10 @@ class Dispatch(Problem):
         return WholeStream(Linear(october_2016("lbmp")), Affine(_rows(), -_demand()))
 
 
-def more_load(rows: Affine, headroom: Array) -> Affine:
-    """The rows of a slot with every load times 1 + headroom."""
+def more_load(rows: Affine, safety_margin: Array) -> Affine:
+    """The rows of a slot with every load times 1 + the safety margin."""
     load = IMPORTS - rows.b
-    return rows.tightened(headroom[..., None] * load)
+    return rows.tightened(safety_margin[..., None] * load)
 
 
 def _rows() -> Array:

@@ -360,7 +360,7 @@ def _loss(layout: Layout, columns: Mapping[str, Array], slots: int) -> Any:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LimitShare(Value):
-    """How headroom tightens the rows of a table: by a share of the limit that the table names.
+    """A safety margin tightens the rows of a table by a share of the limit that the table names.
 
     A number that is added to a sum, an import for instance, is left as it is; equalities too. A
     row's limit is ``|plus + sign b|``, b being that of the affine row or the demand of a capacity.
@@ -369,13 +369,13 @@ class LimitShare(Value):
     plus: Array
     sign: Array
 
-    def __call__(self, g: Any, headroom: Array) -> Any:
+    def __call__(self, g: Any, safety_margin: Array) -> Any:
         """The rows g with their limits larger, or smaller, by this share."""
         if isinstance(g, Stacked):
             b = np.concatenate([_limits(part) for part in g.parts], axis=-1)
         else:
             b = _limits(g) if g.n_constraints else np.zeros(0)
-        return g.tightened(headroom[..., None] * np.abs(self.plus + self.sign * b))
+        return g.tightened(safety_margin[..., None] * np.abs(self.plus + self.sign * b))
 
 
 def _limits(g: Any) -> Array:
@@ -385,7 +385,7 @@ def _limits(g: Any) -> Array:
 def _constraint(
     layout: Layout, columns: Mapping[str, Array], slots: int
 ) -> tuple[Any, LimitShare, tuple[str, ...]]:
-    """All rows in their order, how headroom tightens them, and their names."""
+    """All rows in their order, what tightens them, and their names."""
     parts: list[Any] = []
     plus, sign, names = list[float](), list[float](), list[str]()
     for summed, rows in groupby(layout.rows, lambda row: row.capacity is None):
@@ -406,12 +406,12 @@ def _constraint(
         if summed:
             parts.append(Affine(np.stack(np.broadcast_arrays(*A), axis=-2), np.stack(b, axis=-1)))
     whole = None if not parts else parts[0] if len(parts) == 1 else Stacked(*parts)
-    headroom = LimitShare(real_array("plus", plus, 0), real_array("sign", sign, 0))
-    return whole, headroom, tuple(names)
+    tighten = LimitShare(real_array("plus", plus, 0), real_array("sign", sign, 0))
+    return whole, tighten, tuple(names)
 
 
 def _fixed(plus: float | tuple[str, ...]) -> float:
-    """What is added in every slot; headroom is on what is left of a limit by what varies."""
+    """What is added in every slot; the safety margin is a share of what then is left of a limit."""
     return 0.0 if isinstance(plus, tuple) else plus
 
 

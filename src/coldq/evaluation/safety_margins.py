@@ -1,4 +1,4 @@
-"""Headroom tuned on a part of a problem: what is done by hand, to compare with."""
+"""A safety margin tuned on a part of a problem: what is done by hand, to compare with."""
 
 from __future__ import annotations
 
@@ -16,53 +16,54 @@ from coldq.learners.kept_rows import slack_at
 from coldq.simulation.loop import replay, seed_tuple
 
 SAME = 1e-9  # costs that differ by less than this share are equal but for rounding
-HEADROOMS = (0.0, *(0.0025 * 1.25**k for k in range(0, 31, 3)))  # to 2.02
+SAFETY_MARGINS = (0.0, *(0.0025 * 1.25**k for k in range(0, 31, 3)))  # to 2.02
 FURTHER = tuple(0.0025 * 1.25**k for k in range(30, 49, 3))  # to 112, for demand that leaps
-FINE, ROUNDS = 7, 2  # headrooms tried between two of the grid before, and how often
+FINE, ROUNDS = 7, 2  # safety margins tried between two of the grid before, and how often
 
 
-class Headroom(NamedTuple):
-    """What a headroom would have done on a part of a problem: cost and share of violated slots."""
+class MarginScore(NamedTuple):
+    """Cost and share of violated slots that a safety margin gives on a part of a problem."""
 
-    headroom: float
+    safety_margin: float
     cost: float
     share: float
     violation: float
 
 
-def tune_headroom(
+def tune_safety_margin(
     problem: Problem,
     rate: float,
     part: tuple[float, float] = (0.0, 1.0),
     *,
     seeds: Iterable[int] = (0,),
-    headrooms: Iterable[float] | None = None,
-) -> Headroom:
-    """The cheapest headroom of :class:`~coldq.BestResponse` that keeps a rate on a part of a run.
+    safety_margins: Iterable[float] | None = None,
+) -> MarginScore:
+    """The cheapest safety margin of :class:`~coldq.BestResponse` that keeps a rate on some slots.
 
     `part` is the share of the slots at which it begins and ends: (0, 1/3) tunes on the first third,
     (1/3, 1) is the best in hindsight for the rest. Slot 1 is not judged: it is decided before
-    anything is known, whatever the headroom. By default `headrooms` go up to 2, and up to 112
-    if none of those keeps the rate, finer where it is just kept, to about a hundredth of it. If
-    none at all does, it is the one of least share.
+    anything is known, whatever the safety margin. By default `safety_margins` go up to 2, and
+    up to 112 if none of those keeps the rate, finer where it is just kept, to about a hundredth of
+    it. If none at all does, it is the one of least share.
 
     >>> import coldq
-    >>> found = coldq.tune_headroom(coldq.problems.Autoscale(400), 0.05, headrooms=[0.2, 1.2, 2.4])
-    >>> found.headroom
+    >>> problem = coldq.problems.Autoscale(400)
+    >>> found = coldq.tune_safety_margin(problem, 0.05, safety_margins=[0.2, 1.2, 2.4])
+    >>> found.safety_margin
     1.2
     """
     limit, seeds = _limit(rate), seed_tuple(seeds)
-    if headrooms is not None:
-        (tried,) = try_headrooms(problem, [part], seeds, headrooms)
-        return choose_headroom(tried, rate)
+    if safety_margins is not None:
+        (tried,) = try_safety_margins(problem, [part], seeds, safety_margins)
+        return choose_safety_margin(tried, rate)
     (tried,) = try_finely(problem, [part], seeds, [rate])
     if all(one.share > limit for one in tried):
         (more,) = try_finely(problem, [part], seeds, [rate], FURTHER)
         tried += more
-    return choose_headroom(tried, rate)
+    return choose_safety_margin(tried, rate)
 
 
-def choose_headroom(tried: Iterable[Headroom], rate: float) -> Headroom:
+def choose_safety_margin(tried: Iterable[MarginScore], rate: float) -> MarginScore:
     """The cheapest that keeps a rate, the least of those that cost the same, or of least share."""
     limit, tried = _limit(rate), list(tried)
     kept = [one for one in tried if one.share <= limit]
@@ -75,25 +76,25 @@ def choose_headroom(tried: Iterable[Headroom], rate: float) -> Headroom:
 def _limit(rate: Any) -> float:
     limit = rate_of(rate)
     if limit is None:
-        raise InvalidInput("a headroom is chosen for a violation_rate, but got none")
+        raise InvalidInput("a safety margin is chosen for a violation_rate, but got none")
     return limit
 
 
-def try_headrooms(
+def try_safety_margins(
     problem: Problem,
     parts: Iterable[tuple[float, float]],
     seeds: Iterable[int],
-    headrooms: Iterable[float],
-) -> list[list[Headroom]]:
-    """What each headroom does on each part of a problem, all side by side in one run.
+    safety_margins: Iterable[float],
+) -> list[list[MarginScore]]:
+    """What each safety margin does on each part of a problem, all side by side in one run.
 
-    A problem whose rows have demands that are not their limits says how headroom tightens them, by
-    a `tighten` as :class:`~coldq.BestResponse` takes it.
+    A problem whose rows have demands that are not their limits says how a safety margin tightens
+    them, by a `tighten` as :class:`~coldq.BestResponse` takes it.
     """
     require_problem(problem)
     if getattr(problem, "adaptive", False) or getattr(problem, "agents", None) is not None:
         raise InvalidInput(
-            "headroom is tuned on a problem without agents that does not answer to decisions"
+            "a safety margin is tuned on a problem without agents that does not answer to decisions"
         )
     seeds, T, spans = seed_tuple(seeds), problem.horizon, []
     for part in parts:
@@ -103,11 +104,10 @@ def try_headrooms(
         begin, end = map(float, ends)
         first = min(max(round(begin * T), 1), T - 1)  # slot 1 is decided before anything is known
         spans.append((first, max(round(end * T), first + 1)))
-    h = real_array(
-        "headrooms", headrooms if isinstance(headrooms, np.ndarray) else list(headrooms), 1
-    )
+    given = safety_margins if isinstance(safety_margins, np.ndarray) else list(safety_margins)
+    h = real_array("safety_margins", given, 1)
     if h.ndim != 1 or not h.size:
-        raise InvalidInput(f"headrooms must be some numbers, but has shape {h.shape}")
+        raise InvalidInput(f"safety_margins must be some numbers, but has shape {h.shape}")
     learner = BestResponse(problem.domain, h[:, None], tighten=getattr(problem, "tighten", None))
     state = learner.init(problem.n_constraints, batch=(len(h), len(seeds)))
     sums = np.zeros((len(spans), 3, *state.batch))
@@ -126,7 +126,7 @@ def try_headrooms(
     for (cost, count, total), (begin, end) in zip(sums.mean(axis=-1), spans, strict=True):
         slots = end - begin
         rows = zip(h, cost / slots, count / slots, total, strict=True)
-        found.append([Headroom(*map(float, row)) for row in rows])
+        found.append([MarginScore(*map(float, row)) for row in rows])
     return found
 
 
@@ -135,19 +135,19 @@ def try_finely(
     parts: Sequence[tuple[float, float]],
     seeds: tuple[int, ...],
     rates: Iterable[float],
-    headrooms: tuple[float, ...] = HEADROOMS,
-) -> list[list[Headroom]]:
-    """What headrooms do on each part of a problem, finer where one of the rates is just kept."""
-    rates, found = list(rates), try_headrooms(problem, parts, seeds, headrooms)
+    safety_margins: tuple[float, ...] = SAFETY_MARGINS,
+) -> list[list[MarginScore]]:
+    """What safety margins do on each part of a problem, finer where a rate is just kept."""
+    rates, found = list(rates), try_safety_margins(problem, parts, seeds, safety_margins)
     for _ in range(ROUNDS):
-        grid, finer = [one.headroom for one in found[0]], set[float]()
+        grid, finer = [one.safety_margin for one in found[0]], set[float]()
         for tried in found:
             for rate in rates:
-                at = grid.index(choose_headroom(tried, rate).headroom)
+                at = grid.index(choose_safety_margin(tried, rate).safety_margin)
                 if at > 0:
                     finer |= set(np.linspace(grid[at - 1], grid[at], FINE + 1)[1:-1].tolist())
         if finer:
-            more = try_headrooms(problem, parts, seeds, sorted(finer))
+            more = try_safety_margins(problem, parts, seeds, sorted(finer))
             found = [sorted(a + b) for a, b in zip(found, more, strict=True)]
     return found
 
