@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import duckdb
 import matplotlib
 import numpy as np
 import pandas as pd
@@ -172,6 +173,26 @@ def test_every_kind_of_table_is_the_same_problem_whatever_its_columns_order(
         again = from_table(table, layout)
         assert (again.loss, again.constraint) == (first.loss, first.constraint)
         assert again.domain == first.domain
+
+
+def test_frames_of_other_libraries_are_taken_through_narwhals() -> None:
+    frame = pd.DataFrame(SMALL)
+    twice = pd.concat([frame, frame["load"].rename("note"), frame["load"].rename("note")], axis=1)
+    for table in (
+        duckdb.sql("select * from frame"),
+        twice,  # two columns of a name that nobody asks for
+        pa.Table.from_arrays([pa.array(twice.iloc[:, k]) for k in range(4)], list(twice.columns)),
+        pa.table(frame).to_batches()[0],
+    ):
+        assert from_table(table, TWO, rows=LOAD) == from_table(SMALL, TWO, rows=LOAD)
+    with pytest.raises(coldq.InvalidInput, match="2 columns are called 'note'"):
+        from_table(twice, TWO, rows={"sum": "all", "at_least": "note"})
+
+
+def test_a_key_that_is_none_is_left_out() -> None:
+    none = {"gain": None, "shares": None, "total": None, "copies": None, "rows": [LOAD]}
+    found, said = from_table(SMALL, TWO | none), from_table(SMALL, TWO, rows=LOAD)
+    assert (found.loss, found.constraint) == (said.loss, said.constraint)
 
 
 def test_keys_given_as_arguments_go_before_those_of_the_file(tmp_path) -> None:
@@ -511,7 +532,7 @@ WRONG = [
     ({"copies": 0}, "copies of 'grid' must be a whole number"),
     ({"rows": [{"capacity": {"scale": 1, "rate": 1}, "at_most": 1}]}, "its returns fall"),
     ({"rows": [{"capacity": {"scale": 1}, "at_least": 1}]}, "needs rate"),
-    ({"decide": {"grid": [0, 10**400], "diesel": [0, 1]}}, "bound of 'grid' must be at most 1.8"),
+    ({"decide": {"grid": [0, 10**400], "diesel": [0, 1]}}, "bounds of 'grid' must be at most 1.8"),
     ({"cost": {"grid": "price", "diesel": -(10**400)}}, "cost of 'diesel' must be at most 1.8"),
     ({"cost": "inf"}, "'inf' must be finite, but is inf in row 2"),
 ]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from coldq.base.errors import Error, InvalidInput
+from coldq.base.keys import nearest
 from coldq.base.protocols import require_learner, require_problem
 from coldq.learners import ALGORITHMS
 from coldq.problems import (
@@ -24,7 +25,7 @@ from coldq.problems import (
     TimeVarying,
     from_table,
 )
-from coldq.problems.columns import KINDS, nearest, suffix_of
+from coldq.problems.files import KINDS, suffix_of
 
 
 def _drifting(

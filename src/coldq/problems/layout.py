@@ -1,406 +1,359 @@
-"""What the columns of a table mean: a few keys, written in TOML or given as arguments."""
+"""What the columns of a table mean: the keys of a layout, written in TOML or given as arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 
 from coldq.base.arrays import Array
-from coldq.base.errors import InvalidInput, NotReadable
-from coldq.problems.columns import KINDS, nearest
+from coldq.base.keys import Key, Place, nearest, read_keys, real, text
 
-KEYS = (
-    "table", "about", "time", "time_format", "gaps", "decide", "between", "copies", "shares",
-    "total", "cost", "gain", "least_squares", "rows",
-)  # fmt: skip
-ROW_KEYS = ("name", "sum", "capacity", "plus", "at_most", "at_least", "equal")
-SQUARES_KEYS = ("sum", "to")
-CAPACITY_KEYS = ("scale", "rate")
+MAX_COPIES = 100_000  # equal decisions that one name may stand for
 GAPS = ("refuse", "fill", "skip")
+LIMIT_SIGNS = {"at_most": 1.0, "at_least": -1.0, "equal": 0.0}
 ALL, STAR = "all", "*"
-LIMITS = {"at_most": 1.0, "at_least": -1.0, "equal": 0.0}
 
 Term = float | str  # a number, or the name of a column
+Terms = tuple[Term, ...]  # one for each decision
+Limit = float | tuple[str, ...]  # a number, or columns that are added up
+Groups = tuple[tuple[str, ...], ...]  # of decisions, each group standing together
+Bounds = tuple[float, float]
 
 
-class Row(NamedTuple):
-    """One line of the constraint: a sum with its coefficients, or a capacity, and its limits.
-
-    `terms` and `capacity` have one entry a decision; a limit is a number or columns to add up.
-    """
-
-    name: str
-    terms: tuple[Term, ...] | None
-    capacity: tuple[tuple[float, float], ...] | None
-    plus: float | tuple[str, ...]
-    limits: tuple[tuple[str, float | tuple[str, ...]], ...]
+# What keys take: the first sentence of each stands in the table of the documentation
 
 
-class Squares(NamedTuple):
-    """One residual of a least-squares loss: a sum that should be near a number or columns."""
-
-    terms: tuple[Term, ...]
-    to: float | tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What a table's columns mean, checked but for the columns themselves."""
-
-    where: str
-    decisions: tuple[str, ...]
-    bounds: Array
-    copies: tuple[int, ...]
-    shares: tuple[tuple[str, ...], ...]
-    total: float
-    cost: tuple[Term, ...] | None
-    gain: tuple[Term, ...] | None
-    squares: tuple[Squares, ...]
-    rows: tuple[Row, ...]
-    time: str | None
-    time_format: str | None
-    gaps: str
-    about: str
-
-    def columns(self) -> list[str]:
-        """Every column that is named, but for the time, each once."""
-        found: list[Any] = [*(self.cost or ()), *(self.gain or ())]
-        for squares in self.squares:
-            found += [*squares.terms, *_listed(squares.to)]
-        for row in self.rows:
-            found += [*(row.terms or ()), *_listed(row.plus)]
-            for _, limit in row.limits:
-                found += _listed(limit)
-        return list(dict.fromkeys(one for one in found if isinstance(one, str)))
+def choice_of_gaps(place: Place, key: str, value: Any) -> str:
+    """`"refuse"`, which is the default, `"fill"` or `"skip"`."""
+    if not isinstance(value, str) or value not in GAPS:
+        raise place.wrong(f"{key} must be one of {', '.join(GAPS)}, but is {value!r:.80}")
+    return value
 
 
-def _listed(limit: Any) -> Sequence[Any]:
-    return limit if isinstance(limit, tuple) else ()
+def positive_real(place: Place, key: str, value: Any) -> float:
+    """A number above zero."""
+    number = real(place, key, value)
+    if not number > 0.0:
+        raise place.wrong(f"{key} must be positive, but is {number:g}")
+    return number
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The keys of a TOML file."""
-    import tomllib
-
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise NotReadable(f"{path}: cannot be read ({reason})") from None
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError too
-        raise NotReadable(f"{path}: is not TOML ({error})") from None
-
-
-def beside(path: Path, keys: Mapping[str, Any]) -> Path:
-    """The table that a TOML file is about: the one it names, or that of its own name."""
-    if "table" in keys:
-        name = keys["table"]
-        if not isinstance(name, str) or not name:
-            raise InvalidInput(f"{path}: table must be the name of a file, but is {name!r:.80}")
-        return path.parent / name
-    for kind in KINDS:
-        if (path.parent / f"{path.stem}{kind}").is_file():
-            return path.parent / f"{path.stem}{kind}"
-    raise InvalidInput(
-        f'{path}: no table {path.stem}.csv, .parquet or .npz lies beside it; table = "name.csv" '
-        "names another"
-    )
-
-
-def layout_of(keys: Mapping[str, Any], where: str) -> Layout:
-    """A layout from its keys; `where` begins every sentence about what is wrong."""
-    require_keys(where, keys, KEYS)
-    if "decide" not in keys:
-        raise InvalidInput(
-            f"{where}: decide is missing; it names what is decided, as in decide = "
-            "{reserved = [0, 20], spot = [0, 100]}"
-        )
-    total = require_number(where, "total", keys.get("total", 1.0))
-    if not total > 0.0:
-        raise InvalidInput(f"{where}: total must be positive, but is {total:g}")
-    names, given = _decisions(where, keys)
-    shares = _shares(where, keys.get("shares"), names)
-    if "total" in keys and not shares:
-        raise InvalidInput(f'{where}: total is what shares add up to, and needs shares = "all"')
-    cost, gain = (_terms(where, key, keys.get(key), names) for key in ("cost", "gain"))
-    squares = [
-        _one_squares(f"{where}, least_squares {k}", one, names)
-        for k, one in enumerate(_tables(where, "least_squares", keys), 1)
-    ]
-    if cost is None and gain is None and not squares:
-        raise InvalidInput(
-            f'{where}: says nothing of what a decision costs; cost = {{spot = "spot_price"}}, gain '
-            "or least_squares does"
-        )
-    rows = [_one_row(where, k, one, names) for k, one in enumerate(_tables(where, "rows", keys), 1)]
-    gaps = keys.get("gaps", "refuse")
-    if not isinstance(gaps, str) or gaps not in GAPS:
-        raise InvalidInput(f"{where}: gaps must be one of {', '.join(GAPS)}, but is {gaps!r:.80}")
-    texts = {
-        key: require_text(where, key, keys.get(key), optional=True)
-        for key in ("time", "time_format", "about")
-    }
-    if texts["time_format"] is not None and texts["time"] is None:
-        raise InvalidInput(f"{where}: time_format is that of a time column, which time names")
-    layout = Layout(
-        where, names, _bounds(where, names, given, shares, total),
-        _copies(where, keys.get("copies", 1), names), shares, total, cost, gain, tuple(squares),
-        tuple(rows), texts["time"], texts["time_format"], gaps, texts["about"] or "",
-    )  # fmt: skip
-    if not layout.columns():
-        raise InvalidInput(f"{where}: names no column of the table, so that every slot is the same")
-    return layout
-
-
-def require_keys(where: str, keys: Any, known: Iterable[str]) -> None:
-    """Raise unless all keys are known; the sentence names the nearest one that is."""
-    known = tuple(known)
-    if not isinstance(keys, Mapping):
-        raise InvalidInput(f"{where}: must be keys and values, but is {keys!r:.80}")
-    for key in keys:
-        if key not in known:
-            hint = nearest(key, known) if isinstance(key, str) else ""
-            raise InvalidInput(f"{where}: there is no key {key!r}{hint}; there are "
-                               f"{', '.join(known)}")  # fmt: skip
-
-
-def require_number(where: str, key: str, value: Any) -> float:
-    """A finite number under a key."""
-    real = isinstance(value, int | float | np.integer | np.floating)
-    try:
-        if isinstance(value, bool) or not real or not np.isfinite(float(value)):
-            raise InvalidInput(f"{where}: {key} must be a finite number, but is {value!r:.80}")
-    except OverflowError:  # of a whole number, which Python lets have any size
-        largest = np.finfo(np.float64).max
-        raise InvalidInput(
-            f"{where}: {key} must be at most {largest:.3g} in size, but is beyond"
-        ) from None
-    return float(value)
-
-
-def require_text(where: str, key: str, value: Any, *, optional: bool = False) -> Any:
-    """Some text under a key, or none if it is optional."""
-    if (value is None and optional) or (isinstance(value, str) and value):
-        return value
-    raise InvalidInput(f"{where}: {key} must be some text, but is {value!r:.80}")
-
-
-def _tables(where: str, key: str, keys: Mapping[str, Any]) -> list[Any]:
-    """The tables under a key: one of them, or several."""
-    given = keys.get(key)
-    if given is None:
-        return []
-    if isinstance(given, Mapping):
-        return [given]
-    if not isinstance(given, list | tuple) or not all(isinstance(one, Mapping) for one in given):
-        raise InvalidInput(
-            f"{where}: {key} must be written as [[{key}]] with keys below, but is {given!r:.80}"
-        )
-    return list(given)
-
-
-def _names(where: str, key: str, given: Any) -> tuple[str, ...]:
-    """Different names, not empty."""
-    names = tuple(given) if isinstance(given, list | tuple | Mapping) else ()
+def different_names(place: Place, key: str, value: Any) -> tuple[str, ...]:
+    """Different names."""
+    names = tuple(value) if isinstance(value, list | tuple | Mapping) else ()
     good = names and all(isinstance(n, str) and n and n != ALL for n in names)
     if not good or len(set(names)) < len(names):
-        raise InvalidInput(
-            f'{where}: {key} must be different names, none of them "all", but is {given!r:.120}'
+        raise place.wrong(
+            f'{key} must be different names, none of them "all", but is {value!r:.120}'
         )
     return names
 
 
-def _decisions(where: str, keys: Mapping[str, Any]) -> tuple[tuple[str, ...], list[Any]]:
-    """The names of what is decided, and the bounds as given for each."""
-    decide, between = keys["decide"], keys.get("between")
-    names = _names(where, "decide", decide)
-    if not isinstance(decide, Mapping):
-        return names, [between] * len(names)
-    if between is not None:
-        raise InvalidInput(
-            f"{where}: between is for a list of decisions; here decide has the bounds of each"
+def bounds_by_name(place: Place, key: str, value: Any) -> dict[str, Any]:
+    """Two numbers for each name, or names."""
+    names = different_names(place, key, value)
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(names)
+    return {
+        name: None if ends is None else two_numbers(place, f"the bounds of {name!r}", ends)
+        for name, ends in value.items()
+    }
+
+
+def two_numbers(place: Place, key: str, value: Any) -> tuple[float, float]:
+    """Two numbers."""
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise place.wrong(f"{key} must be two numbers such as [0, 100], but is {value!r:.80}")
+    if any(isinstance(end, str) for end in value):
+        raise place.wrong(
+            f"{key} must be fixed numbers, but is {value!r:.80}; a limit that changes is a row, "
+            'with sum = "the decision" and at_most = "its column"'
         )
-    return names, [decide[name] for name in names]
+    low, high = (real(place, f"each of {key}", end) for end in value)
+    if low > high:
+        raise place.wrong(f"{key}: {low:g} and {high:g} is nothing: the least comes first")
+    return low, high
 
 
-def _bounds(
-    where: str,
-    names: tuple[str, ...],
-    given: list[Any],
-    shares: tuple[tuple[str, ...], ...],
-    total: float,
-) -> Array:
-    """Least and most of every decision, (2, p)."""
-    found = []
-    shared = {name for group in shares for name in group}
-    for name, pair in zip(names, given, strict=True):
-        if pair is None and name in shared:
-            found.append((0.0, total))
-            continue
-        if pair is None:
-            raise InvalidInput(
-                f"{where}: {name!r} needs bounds: between = [0, 100], or decide = "
-                f"{{{name} = [0, 100]}}"
+def counts(place: Place, key: str, value: Any) -> tuple[int, ...]:
+    """A whole number for all, or for each name."""
+    by_name = _by_name(place, key, value)
+    for name, count in by_name.items():
+        whole = isinstance(count, int) and not isinstance(count, bool)
+        if not whole or not 1 <= count <= MAX_COPIES:
+            raise place.wrong(
+                f"{key} of {name!r} must be a whole number, at least 1 and at most {MAX_COPIES}, "
+                f"but is {count!r:.80}"
             )
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise InvalidInput(
-                f"{where}: the bounds of {name!r} must be two numbers such as [0, 100], but are "
-                f"{pair!r:.80}"
-            )
-        if any(isinstance(end, str) for end in pair):
-            raise InvalidInput(
-                f"{where}: the bounds of {name!r} must be fixed numbers, but are {pair!r:.80}; a "
-                f'limit that changes is a row, with sum = "{name}" and at_most = "its column"'
-            )
-        low, high = (require_number(where, f"a bound of {name!r}", end) for end in pair)
-        if low > high:
-            raise InvalidInput(f"{where}: {name!r} is bounded by {low:g} and {high:g}, which is "
-                               "nothing: the least comes first")  # fmt: skip
-        found.append((low, high))
-    return np.array(found).T
+    return tuple(by_name.get(name, 1) for name in place.names)
 
 
-def _copies(where: str, given: Any, names: tuple[str, ...]) -> tuple[int, ...]:
-    each: dict[str, Any] = dict.fromkeys(names, given)
-    if isinstance(given, Mapping):
-        _require_decisions(where, "copies", given, names)
-        each = {name: given.get(name, 1) for name in names}
-    for name, count in each.items():
-        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 100_000:
-            raise InvalidInput(
-                f"{where}: copies of {name!r} must be a whole number, at least 1 and at most "
-                f"100000, but is {count!r:.80}"
-            )
-    return tuple(each.values())
-
-
-def _shares(where: str, given: Any, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
-    """Groups of decisions that add up to the total, each group standing together."""
-    if given is None:
-        return ()
-    if given == ALL or given is True:
-        return (names,)
-    listed = isinstance(given, list | tuple)
-    groups = given if listed and given and not isinstance(given[0], str) else [given]
-    found = [_names(where, "shares", group) for group in groups]
+def groups(place: Place, key: str, value: Any) -> Groups:
+    """`"all"`, names, or lists of names."""
+    if value == ALL or value is True:
+        return (place.names,)
+    several = isinstance(value, list | tuple) and value and not isinstance(value[0], str)
+    found = [different_names(place, key, group) for group in (value if several else [value])]
     for group in found:
-        _require_decisions(where, "shares", group, names)
-        first = names.index(group[0])
-        if names[first : first + len(group)] != group:
-            raise InvalidInput(
-                f"{where}: shares {list(group)} must stand side by side in decide, in this order"
+        _require_decisions(place, key, group)
+        first = place.names.index(group[0])
+        if place.names[first : first + len(group)] != group:
+            raise place.wrong(
+                f"{key} {list(group)} must stand side by side in decide, in this order"
             )
     if len({name for group in found for name in group}) < sum(map(len, found)):
-        raise InvalidInput(f"{where}: shares has a decision in two groups")
+        raise place.wrong(f"{key} has a decision in two groups")
     return tuple(found)
 
 
-def _require_decisions(where: str, key: str, given: Iterable[Any], names: tuple[str, ...]) -> None:
+def term(place: Place, key: str, value: Any) -> Term:
+    """A number or a column."""
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, str | list | tuple | Mapping):
+        raise place.wrong(f"{key} must be a number or the name of a column, but is {value!r:.80}")
+    return real(place, key, value)
+
+
+def terms(place: Place, key: str, value: Any) -> Terms:
+    """A number or a column for all, in which `*` stands for the name, or for each name."""
+    if not isinstance(value, Mapping):
+        return _starred(place, term(place, key, value))
+    _require_decisions(place, key, value)
+    for name in place.names:
+        if name not in value:
+            raise place.wrong(f"{key} says nothing of {name!r}; {name} = 0 would")
+    return tuple(term(place, f"{key} of {name!r}", value[name]) for name in place.names)
+
+
+def summands(place: Place, key: str, value: Any) -> Terms:
+    """`"all"`, a name, names, a column with `*` for the name, or a number or a column by name."""
+    if isinstance(value, Mapping) and value:
+        _require_decisions(place, key, value)
+        weights = {name: term(place, f"{key} of {name!r}", value[name]) for name in value}
+        return tuple(weights.get(name, 0.0) for name in place.names)
+    if value == ALL:
+        return (1.0,) * len(place.names)
+    if isinstance(value, str) and STAR in value:
+        return _starred(place, value)
+    chosen = (value,) if isinstance(value, str) else different_names(place, key, value)
+    _require_decisions(place, key, chosen)
+    return tuple(float(name in chosen) for name in place.names)
+
+
+def limit(place: Place, key: str, value: Any) -> Limit:
+    """A number, a column, or columns that are added up."""
+    if isinstance(value, list | tuple):
+        return different_names(place, key, value)
+    one = term(place, key, value)
+    return (one,) if isinstance(one, str) else one
+
+
+def numbers_from_zero(place: Place, key: str, value: Any) -> tuple[float, ...]:
+    """A number from zero for all, or by name."""
+    by_name = _by_name(place, key, value)
+    numbers = tuple(real(place, key, by_name.get(name, 0.0)) for name in place.names)
+    if min(numbers) < 0.0:
+        raise place.wrong(f"{key} must not be negative, but is {min(numbers):g}")
+    return numbers
+
+
+def _by_name(place: Place, key: str, value: Any) -> Mapping[str, Any]:
+    """What is given by name, or for all of them."""
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(place.names, value)
+    _require_decisions(place, key, value)
+    return value
+
+
+def _starred(place: Place, one: Term) -> Terms:
+    return tuple(one.replace(STAR, n) if isinstance(one, str) else one for n in place.names)
+
+
+def _require_decisions(place: Place, key: str, given: Iterable[Any]) -> None:
+    names = place.names
     for name in given:
         if name not in names:
             hint = nearest(name, names) if isinstance(name, str) else ""
-            raise InvalidInput(
-                f"{where}: {key} names {name!r:.80}, which is not decided{hint}; decide has "
+            raise place.wrong(
+                f"{key} names {name!r:.80}, which is not decided{hint}; decide has "
                 f"{', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}"
             )
 
 
-def _term(where: str, key: str, value: Any) -> Term:
-    if isinstance(value, str) and value:
-        return value
-    if isinstance(value, str | list | tuple | Mapping):
-        raise InvalidInput(
-            f"{where}: {key} must be a number or the name of a column, but is {value!r:.80}"
+# The keys
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """A sum of ``scale log(1 + rate x)`` over the decisions."""
+
+    scale: Annotated[tuple[float, ...], Key(numbers_from_zero, "what multiplies the logarithm")]
+    rate: Annotated[tuple[float, ...], Key(numbers_from_zero, "what multiplies x in it")]
+
+
+def keys_of_capacity(place: Place, key: str, value: Any) -> Capacity:
+    """The keys below, for a sum of `scale log(1 + rate x)` over the decisions."""
+    return read_keys(Capacity, place._replace(where=f"{place.where}, {key}"), value)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the constraint: a sum or a capacity, and its limits.
+
+    `label` is what messages call it: its name, or its number.
+    """
+
+    label: str
+    name: Annotated[str | None, Key(text, "what messages call the row")] = None
+    sum: Annotated[Terms | None, Key(summands, "what is limited")] = None
+    capacity: Annotated[Capacity | None, Key(keys_of_capacity, "what is limited instead")] = None
+    plus: Annotated[Limit, Key(limit, "what is added as it is: imports, or power of the sun")] = 0.0
+    at_most: Annotated[Limit | None, Key(limit, "the most that it may be")] = None
+    at_least: Annotated[Limit | None, Key(limit, "the least that it must be")] = None
+    equal: Annotated[Limit | None, Key(limit, "what it must be exactly")] = None
+
+    @property
+    def limits(self) -> dict[str, Limit]:
+        """The limits that are given, by key."""
+        limits = {key: getattr(self, key) for key in LIMIT_SIGNS}
+        return {key: limit for key, limit in limits.items() if limit is not None}
+
+
+def keys_of_rows(place: Place, key: str, value: Any) -> tuple[Row, ...]:
+    """The keys of a row below each `[[rows]]`."""
+    return tuple(_row(place, k, one) for k, one in enumerate(_tables(place, key, value), 1))
+
+
+def _row(place: Place, k: int, given: Mapping[str, Any]) -> Row:
+    label = f"row {k}" if given.get("name") is None else repr(given["name"])
+    here = place._replace(where=f"{place.where}, {label}")
+    row = read_keys(Row, here, given, label=label)
+    limits = row.limits
+    if not limits or (len(limits) > 1 and "equal" in limits):
+        raise here.wrong(
+            "needs at_most, at_least, both of them, or equal, but has "
+            f"{' and '.join(limits) or 'none'}"
         )
-    return require_number(where, key, value)
+    if (row.sum is None) == (row.capacity is None):
+        raise here.wrong('needs either sum, such as sum = "all", or capacity')
+    if row.capacity is not None and list(limits) != ["at_least"]:
+        raise here.wrong("a capacity must be at_least something: its returns fall")
+    return row
 
 
-def _terms(where: str, key: str, given: Any, names: tuple[str, ...]) -> tuple[Term, ...] | None:
-    """A number or column for every decision, none of them forgotten."""
-    if given is None:
-        return None
-    if isinstance(given, Mapping):
-        _require_decisions(where, key, given, names)
-        for name in names:
-            if name not in given:
-                raise InvalidInput(f"{where}: {key} says nothing of {name!r}; {name} = 0 would")
-        return tuple(_term(where, f"{key} of {name!r}", given[name]) for name in names)
-    one = _term(where, key, given)
-    return tuple(one.replace(STAR, name) if isinstance(one, str) else one for name in names)
+@dataclass(frozen=True)
+class Squares:
+    """One residual of a least-squares loss: half the square of ``sum - to``."""
+
+    sum: Annotated[Terms, Key(summands, "what should be near `to`")]
+    to: Annotated[Limit, Key(limit, "what it should be near")]
 
 
-def _summed(where: str, given: Any, names: tuple[str, ...]) -> tuple[Term, ...]:
-    """The coefficients of a sum: of all decisions, of some, or with weights by name."""
-    if isinstance(given, Mapping) and given:
-        _require_decisions(where, "sum", given, names)
-        weights = {name: _term(where, f"sum of {name!r}", given[name]) for name in given}
-        return tuple(weights.get(name, 0.0) for name in names)
-    if given == ALL:
-        return (1.0,) * len(names)
-    if isinstance(given, str) and STAR in given:
-        return tuple(given.replace(STAR, name) for name in names)
-    chosen = (given,) if isinstance(given, str) else _names(where, "sum", given)
-    _require_decisions(where, "sum", chosen, names)
-    return tuple(float(name in chosen) for name in names)
+def keys_of_squares(place: Place, key: str, value: Any) -> tuple[Squares, ...]:
+    """The keys of a square below each `[[least_squares]]`."""
+    return tuple(
+        read_keys(Squares, place._replace(where=f"{place.where}, {key} {k}"), one)
+        for k, one in enumerate(_tables(place, key, value), 1)
+    )
 
 
-def _limit(where: str, key: str, given: Any) -> float | tuple[str, ...]:
-    """A number, a column, or columns to add up."""
-    if isinstance(given, list | tuple):
-        return _names(where, key, given)
-    one = _term(where, key, given)
-    return (one,) if isinstance(one, str) else one
-
-
-def _one_row(where: str, k: int, keys: Mapping[str, Any], names: tuple[str, ...]) -> Row:
-    called = keys.get("name")
-    name = f"row {k}" if called is None else repr(called)
-    where = f"{where}, {name}"
-    require_keys(where, keys, ROW_KEYS)
-    require_text(where, "name", called, optional=True)
-    given = [(key, _limit(where, key, keys[key])) for key in LIMITS if key in keys]
-    if not given or (len(given) > 1 and "equal" in keys):
-        raise InvalidInput(
-            f"{where}: needs at_most, at_least, both of them, or equal, but has "
-            f"{' and '.join(key for key, _ in given) or 'none'}"
+def _tables(place: Place, key: str, value: Any) -> Sequence[Mapping[str, Any]]:
+    given = [value] if isinstance(value, Mapping) else value
+    if not isinstance(given, list | tuple) or not all(isinstance(one, Mapping) for one in given):
+        raise place.wrong(
+            f"{key} must be written as [[{key}]] with keys below, but is {given!r:.80}"
         )
-    if ("sum" in keys) == ("capacity" in keys):
-        raise InvalidInput(f'{where}: needs either sum, such as sum = "all", or capacity')
-    plus = _limit(where, "plus", keys.get("plus", 0.0))
-    if "sum" in keys:
-        return Row(name, _summed(where, keys["sum"], names), None, plus, tuple(given))
-    if [key for key, _ in given] != ["at_least"]:
-        raise InvalidInput(f"{where}: a capacity must be at_least something: its returns fall")
-    return Row(name, None, _capacity(where, keys["capacity"], names), plus, tuple(given))
+    return given
 
 
-def _capacity(where: str, given: Any, names: tuple[str, ...]) -> tuple[tuple[float, float], ...]:
-    """Scale and rate of every decision; one that is not named has none."""
-    where = f"{where}, capacity"
-    require_keys(where, given, CAPACITY_KEYS)
-    found = []
-    for key in CAPACITY_KEYS:
-        if key not in given:
-            raise InvalidInput(f"{where}: sums scale log(1 + rate x), and needs {key}")
-        each = given[key]
-        if isinstance(each, Mapping):
-            _require_decisions(where, key, each, names)
-        else:
-            each = dict.fromkeys(names, each)
-        values = [require_number(where, key, each.get(name, 0.0)) for name in names]
-        if min(values) < 0.0:
-            raise InvalidInput(f"{where}: {key} must not be negative, but is {min(values):g}")
-        found.append(values)
-    return tuple(zip(*found, strict=True))
+@dataclass(frozen=True)
+class Layout:
+    """What a table's columns mean, checked but for the columns themselves.
+
+    `where` begins every sentence about what is wrong.
+    """
+
+    where: str
+    decide: Annotated[
+        Mapping[str, Bounds | None],
+        Key(bounds_by_name, "what is decided, between which bounds: `{grid = [0, 80]}`"),
+    ]
+    between: Annotated[Bounds | None, Key(two_numbers, "the bounds of all in a list")] = None
+    copies: Annotated[
+        tuple[int, ...], Key(counts, "how many equal decisions each stands for, 1 by default")
+    ] = ()
+    shares: Annotated[Groups, Key(groups, "decisions that add up to `total`")] = ()
+    total: Annotated[float, Key(positive_real, "their sum, 1 by default")] = 1.0
+    cost: Annotated[Terms | None, Key(terms, "what a unit of each costs")] = None
+    gain: Annotated[Terms | None, Key(terms, "what a unit of each earns")] = None
+    least_squares: Annotated[
+        tuple[Squares, ...], Key(keys_of_squares, "costs of half the square of `sum - to`")
+    ] = ()
+    rows: Annotated[tuple[Row, ...], Key(keys_of_rows, "what must hold in every slot")] = ()
+    time: Annotated[str | None, Key(text, "the column of times")] = None
+    time_format: Annotated[
+        str | None, Key(text, "how times are written, if not as 2024-01-31 23:55 or as numbers")
+    ] = None
+    gaps: Annotated[
+        str, Key(choice_of_gaps, "missing rows and numbers: refused, filled with those before, or "
+                 "left out")
+    ] = "refuse"  # fmt: skip
+    table: Annotated[str | None, Key(text, "the table's file, if not of this name")] = None
+    about: Annotated[str, Key(text, "a sentence on the data, for pages")] = ""
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        """The names of what is decided."""
+        return tuple(self.decide)
+
+    def bounds(self) -> Array:
+        """Least and most of every decision, (2, p)."""
+        place, pairs = Place(self.where), []
+        shared = {name for group in self.shares for name in group}
+        if self.between is not None and any(self.decide.values()):
+            raise place.wrong(
+                "between is for a list of decisions; here decide has the bounds of each"
+            )
+        for name, own in self.decide.items():
+            pair = own or self.between or ((0.0, self.total) if name in shared else None)
+            if pair is None:
+                raise place.wrong(
+                    f"{name!r} needs bounds: between = [0, 100], or decide = {{{name} = [0, 100]}}"
+                )
+            pairs.append(pair)
+        return np.array(pairs).T
+
+    def columns(self) -> list[str]:
+        """Every column that is named, but for the time, each once."""
+        parts: list[Any] = [self.cost, self.gain]
+        for one in self.least_squares:
+            parts += [one.sum, one.to]
+        for row in self.rows:
+            parts += [row.sum, row.plus, *row.limits.values()]
+        names = [name for part in parts if isinstance(part, tuple) for name in part]
+        return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
-def _one_squares(where: str, keys: Mapping[str, Any], names: tuple[str, ...]) -> Squares:
-    require_keys(where, keys, SQUARES_KEYS)
-    for key in SQUARES_KEYS:
-        if key not in keys:
-            raise InvalidInput(f"{where}: is half the square of sum - to, and needs {key}")
-    return Squares(_summed(where, keys["sum"], names), _limit(where, "to", keys["to"]))
+def layout_of(keys: Mapping[str, Any], where: str) -> Layout:
+    """A layout from its keys; `where` begins every sentence about what is wrong."""
+    decide = keys.get("decide")
+    names = tuple(decide) if isinstance(decide, list | tuple | Mapping) else ()
+    place = Place(where, names)
+    layout = read_keys(Layout, place, keys, where=where)
+    if keys.get("total") is not None and not layout.shares:
+        raise place.wrong('total is what shares add up to, and needs shares = "all"')
+    if layout.cost is None and layout.gain is None and not layout.least_squares:
+        raise place.wrong(
+            'says nothing of what a decision costs; cost = {spot = "spot_price"}, gain or '
+            "least_squares does"
+        )
+    if layout.time_format is not None and layout.time is None:
+        raise place.wrong("time_format is that of a time column, which time names")
+    layout.bounds()  # which raises where a decision has none
+    if not layout.columns():
+        raise place.wrong("names no column of the table, so that every slot is the same")
+    return layout if layout.copies else replace(layout, copies=(1,) * len(names))

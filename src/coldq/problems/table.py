@@ -17,9 +17,11 @@ import numpy as np
 from coldq.base.arrays import Array, Value, real_array, whole_number
 from coldq.base.describe import describable
 from coldq.base.errors import InvalidInput, NotSaveable
-from coldq.problems.columns import at, is_path, read_table, require_file, stem_of, suffix_of
+from coldq.base.keys import read_toml
+from coldq.problems.columns import at, read_table
+from coldq.problems.files import beside, is_path, require_file, stem_of, suffix_of
 from coldq.problems.gaps import filled, slots_of
-from coldq.problems.layout import LIMITS, Layout, Row, beside, layout_of, read_toml
+from coldq.problems.layout import LIMIT_SIGNS, Layout, Limit, Row, Terms, layout_of
 from coldq.problems.problem import Constants, Problem
 from coldq.problems.slots import WholeStream
 from coldq.problems.units import ROUNDING, doubt_units
@@ -40,27 +42,19 @@ def from_table(
     Parameters
     ----------
     table
-        A pandas, Polars or Arrow frame, a mapping of columns by name, or a path: to a file of CSV,
-        parquet or npz, or to the TOML file that lies beside one. An index of pandas is a column of
-        its name.
+        A frame of pandas, Polars, Arrow or whatever else narwhals knows, a mapping of columns by
+        name, or a path: to a file of CSV, parquet or npz, or to the TOML file that lies beside one.
+        An index of pandas is a column of its name.
     layout
         What the columns mean, if no TOML of the table's name lies beside it: the path of a TOML
         file, or its keys. Keys may also be given as further arguments, and go before.
     horizon
         T, if not all rows are to be slots.
     keys
-        ``decide`` names what is decided, with the least and the most of each; for a list of names
-        ``between`` has them for all. ``copies`` makes several equal decisions of one. ``shares``,
-        "all" or names or lists of names, add up to ``total``, which is 1.
-        ``cost`` and ``gain`` have a number or a column for each decision, or one for all, in which
-        a star stands for the decision's name. Each of ``least_squares`` adds half the square of
-        ``sum - to``. Each of ``rows`` has a ``sum`` ("all", names, or coefficients by name, each a
-        number or a column) or a ``capacity`` of ``scale`` and ``rate``, perhaps something that
-        is added to it as it is, ``plus``, and what it must be: ``at_most``, ``at_least``, both, or
-        ``equal``. Each of these is a number, a column, or columns that are added up.
-        ``time`` names the column of times, ``time_format`` how they are written if not as
-        2024-01-31 or as numbers. ``gaps`` says what becomes of missing rows and numbers: "refuse",
-        "fill" with those before, or "skip". ``about`` is a sentence on the data.
+        What is decided (`decide`, `between`, `copies`, `shares`, `total`), what it costs (`cost`,
+        `gain`, `least_squares`), what must hold (`rows`, each a `sum` or a `capacity`, `plus`, and
+        its limits `at_most`, `at_least` or `equal`), and how the table is read (`time`,
+        `time_format`, `gaps`, `about`). The page "Your own table" has all of them.
 
     Returns
     -------
@@ -78,29 +72,11 @@ def from_table(
     >>> coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0]).loss.shape
     (1, 3)
     """
-    if is_path(table) and not Path(table).name:
-        raise InvalidInput(f"table must be the name of a file, but is {str(table)!r}")
-    # The file that is named, not the one that a TOML leads to: several may share their table.
-    title = stem_of(Path(table)) if is_path(table) else "the table"
-    if is_path(table) and suffix_of(Path(table)) == ".toml":
-        if layout is not None:
-            raise InvalidInput(f"{table} is a layout already, so that no other is taken")
-        layout = table
-        table = beside(Path(table), _keys_of(table) | keys)
-    where, known = "the layout", {}
-    if layout is None and is_path(table):
-        require_file(Path(table))
-        found = Path(table).with_name(f"{title}.toml")
-        layout = found if found.is_file() else None
-        if layout is None and not keys:
-            raise InvalidInput(
-                f"{table}: what its columns mean is not said: no {found.name} lies beside it; "
-                "coldq new writes one as an example"
-            )
-    if layout is not None:
-        where = str(layout) if is_path(layout) else where
-        known = _keys_of(layout)
-    said = known | keys
+    title = "the table"
+    if is_path(table):
+        table, layout, title = _files_of(Path(table), layout, keys)
+    where = str(layout) if is_path(layout) else "the layout"
+    said = (_keys_of(layout) if layout is not None else {}) | keys
     meant = layout_of(said, where)
     read = read_table(table, meant.columns(), meant.time, meant.time_format)
     if horizon is not None:
@@ -131,6 +107,29 @@ def _as_data(part: Any) -> Any:
     if hasattr(part, "tolist"):
         return part.tolist()
     raise NotSaveable(f"a table's keys hold {part!r:.80}, which cannot be described")
+
+
+def _files_of(
+    path: Path, layout: Any, keys: Mapping[str, Any]
+) -> tuple[Path, str | PathLike[str] | Mapping[str, Any] | None, str]:
+    """The table of a path, what its columns mean, and the title: the name of the file given."""
+    if not path.name:
+        raise InvalidInput(f"table must be the name of a file, but is {str(path)!r}")
+    title = stem_of(path)  # not of the file that a TOML leads to: several may share their table
+    if suffix_of(path) == ".toml":
+        if layout is not None:
+            raise InvalidInput(f"{path} is a layout already, so that no other is taken")
+        return beside(path, {**read_toml(path), **keys}), path, title
+    if layout is None:
+        require_file(path)
+        toml = path.with_name(f"{title}.toml")
+        layout = toml if toml.is_file() else None
+        if layout is None and not keys:
+            raise InvalidInput(
+                f"{path}: what its columns mean is not said: no {toml.name} lies beside it; "
+                "coldq new writes one as an example"
+            )
+    return path, layout, title
 
 
 def _keys_of(layout: Any) -> dict[str, Any]:
@@ -294,7 +293,7 @@ def _coordinates(layout: Layout) -> Iterable[str]:
 
 def _domain(layout: Layout) -> Any:
     """A box, and a simplex for every group of shares."""
-    low, high = np.repeat(layout.bounds, layout.copies, axis=1)
+    low, high = np.repeat(layout.bounds(), layout.copies, axis=1)
     ends = dict(zip(layout.decisions, np.cumsum(layout.copies).tolist(), strict=True))
     begins = {name: ends[name] - n for name, n in zip(ends, layout.copies, strict=True)}
     parts, done = [], 0
@@ -322,15 +321,13 @@ def _shared(layout: Layout, group: Sequence[str], low: Array, high: Array) -> An
     return Polytope(lower=low, upper=high, A_eq=np.ones((1, len(low))), b_eq=[total])
 
 
-def _table_of(
-    terms: Sequence[float | str], columns: Mapping[str, Array], copies: Sequence[int]
-) -> Array:
+def _table_of(terms: Terms, columns: Mapping[str, Array], copies: Sequence[int]) -> Array:
     """Terms as an array over coordinates, with the slots before if a column is among them."""
     given = [columns[term] if isinstance(term, str) else term for term in terms]
     return np.repeat(np.stack(np.broadcast_arrays(*given), axis=-1), copies, axis=-1)
 
 
-def _limit_of(limit: float | tuple[str, ...], columns: Mapping[str, Array]) -> Array:
+def _limit_of(limit: Limit, columns: Mapping[str, Array]) -> Array:
     """A number, or columns added up in their order."""
     if not isinstance(limit, tuple):
         return np.array(limit)
@@ -345,10 +342,10 @@ def _loss(layout: Layout, columns: Mapping[str, Array], slots: int) -> Any:
     if layout.gain is not None:
         gain = _table_of(layout.gain, columns, layout.copies)
         c = -gain if c is None else c - gain
-    if not layout.squares:
+    if not layout.least_squares:
         return Linear(np.broadcast_to(c, (slots, np.shape(c)[-1])))  # type: ignore[arg-type]
-    rows = [_table_of(one.terms, columns, layout.copies) for one in layout.squares]
-    targets = [_limit_of(one.to, columns) for one in layout.squares]
+    rows = [_table_of(one.sum, columns, layout.copies) for one in layout.least_squares]
+    targets = [_limit_of(one.to, columns) for one in layout.least_squares]
     H = np.stack(np.broadcast_arrays(*rows), axis=-2)
     y = np.stack([np.broadcast_to(target, slots) for target in targets], axis=-1)
     squares = LeastSquares(H, y)
@@ -362,8 +359,9 @@ def _loss(layout: Layout, columns: Mapping[str, Array], slots: int) -> Any:
 class LimitShare(Value):
     """A safety margin tightens the rows of a table by a share of the limit that the table names.
 
-    A number that is added to a sum, an import for instance, is left as it is; equalities too. A
-    row's limit is ``|plus + sign b|``, b being that of the affine row or the demand of a capacity.
+    A number that is added to a sum, an import for instance, is left as it is; equalities too.
+    Columns that are added are taken off the limit first. A row's limit is ``|plus + sign b|``, b
+    being that of the affine row or the demand of a capacity.
     """
 
     plus: Array
@@ -388,43 +386,38 @@ def _constraint(
     """All rows in their order, what tightens them, and their names."""
     parts: list[Any] = []
     plus, sign, names = list[float](), list[float](), list[str]()
-    for summed, rows in groupby(layout.rows, lambda row: row.capacity is None):
+    for is_sum, rows in groupby(layout.rows, lambda row: row.capacity is None):
         A, b = list[Array](), list[Array]()
         for row in rows:
-            equal = row.limits[0][0] == "equal"
+            equal = "equal" in row.limits
             for side, value, label in _sides(row, columns):
                 level = np.broadcast_to(value, slots)
-                if summed:
-                    A.append(side * _table_of(row.terms or (), columns, layout.copies))
-                    b.append(level)
+                if row.capacity is not None:
+                    pair = np.array([row.capacity.scale, row.capacity.rate])
+                    parts.append(LogCapacity(level, *np.repeat(pair, layout.copies, axis=1)))
                 else:
-                    scale, rate = np.repeat(np.array(row.capacity).T, layout.copies, axis=1)
-                    parts.append(LogCapacity(level, scale, rate))
+                    A.append(side * _table_of(row.sum or (), columns, layout.copies))
+                    b.append(level)
                 names.append(label)
-                plus.append(0.0 if equal else _fixed(row.plus))
+                plus.append(0.0 if equal or isinstance(row.plus, tuple) else row.plus)
                 sign.append(0.0 if equal else side)
-        if summed:
+        if is_sum:
             parts.append(Affine(np.stack(np.broadcast_arrays(*A), axis=-2), np.stack(b, axis=-1)))
     whole = None if not parts else parts[0] if len(parts) == 1 else Stacked(*parts)
     tighten = LimitShare(real_array("plus", plus, 0), real_array("sign", sign, 0))
     return whole, tighten, tuple(names)
 
 
-def _fixed(plus: float | tuple[str, ...]) -> float:
-    """What is added in every slot; the safety margin is a share of what then is left of a limit."""
-    return 0.0 if isinstance(plus, tuple) else plus
-
-
 def _sides(row: Row, columns: Mapping[str, Array]) -> Iterable[tuple[float, Array, str]]:
     """The rows ``A x <= b`` of one line: the sign of A, b, and a name; of a capacity its demand."""
-    for key, limit in row.limits:
+    for key, limit in row.limits.items():
         value = _limit_of(limit, columns) - _limit_of(row.plus, columns)
-        sides = (1.0, -1.0) if key == "equal" else (LIMITS[key],)
+        sides = (1.0, -1.0) if key == "equal" else (LIMIT_SIGNS[key],)
         if row.capacity is not None:  # `LogCapacity` turns the signs itself
             sides = (1.0,)
         for side in sides:
             many = len(sides) + len(row.limits) > 2
-            label = f"{row.name}, {'at most' if side > 0.0 else 'at least'}" if many else row.name
+            label = f"{row.label}, {'at most' if side > 0.0 else 'at least'}" if many else row.label
             yield side, value if side > 0.0 else -value, label
 
 
@@ -433,7 +426,7 @@ def _require_uncrossed(
 ) -> None:
     """Raise where a row must be at least more than it may be at most: no decision is."""
     for row in layout.rows:
-        both = {key: _limit_of(limit, columns) for key, limit in row.limits}
+        both = {key: _limit_of(limit, columns) for key, limit in row.limits.items()}
         if len(both) < 2:
             continue
         low, high = np.broadcast_arrays(both["at_least"], both["at_most"], slots)[:2]
@@ -441,7 +434,7 @@ def _require_uncrossed(
         if crossed.any():
             k = int(np.argmax(crossed))
             raise InvalidInput(
-                f"{table}: {row.name} of the layout is to be at least {low[k]:g} and at most "
+                f"{table}: {row.label} of the layout is to be at least {low[k]:g} and at most "
                 f"{high[k]:g} {at(int(slots[k]))}, which nothing is; so it is in "
                 f"{int(crossed.sum()):,} of {len(slots):,} slots"
             )

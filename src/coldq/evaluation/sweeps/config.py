@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from coldq.base.arrays import arguments_of, is_several, whole_number
 from coldq.base.describe import describe
 from coldq.base.errors import Error, InvalidInput, NotSaveable
+from coldq.base.keys import nearest, read_toml, require_keys, require_number, require_text
 from coldq.base.protocols import require_learner, require_problem
 from coldq.evaluation.named import built_in, from_module, is_file, own_learner, problem_maker
 from coldq.evaluation.sweeps.grid import combinations, flat
@@ -23,8 +24,6 @@ from coldq.learners import ALGORITHMS
 from coldq.learners.constants import NAMES
 from coldq.learners.learner import keywords_of
 from coldq.problems import from_table
-from coldq.problems.columns import nearest
-from coldq.problems.layout import read_toml, require_keys, require_number, require_text
 from coldq.simulation.loop import seed_tuple
 
 KEYS = ("title", "seeds", "seeds_a_task", "budget", "problems", "learners")

@@ -13,7 +13,7 @@ import numpy as np
 from coldq.base.arrays import flag, whole_number
 from coldq.base.describe import describe
 from coldq.base.errors import InvalidInput
-from coldq.problems.layout import require_keys, require_number
+from coldq.base.keys import require_keys, require_number
 
 RANGE_KEYS = ("from", "to", "count", "log")
 POWER_KEYS = ("power", "scale")
