@@ -20,7 +20,7 @@ import numpy as np
 
 import coldq
 from benchmarks.load import HEAD, Measured, Server, request, serving
-from coldq.agent.packing import packed
+from coldq.agent.encoding import encode
 
 P, N = 10, 2
 CONNECTIONS = 8
@@ -103,7 +103,7 @@ class Commit:
         self.db.execute("PRAGMA journal_mode=WAL")
         self.db.execute("PRAGMA synchronous=FULL")
         self.db.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, data BLOB)")
-        self.data = bytes(8 * P) + (packed(coldq.Feedback(*given[0])) or b"")
+        self.data = bytes(8 * P) + (encode(coldq.Feedback(*given[0])) or b"")
 
     def __call__(self) -> None:
         self.db.execute("INSERT INTO rows (data) VALUES (?)", (self.data,))

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq.agent.applying import applied, applied_or_skipped, getter, log, takes_played
+from coldq.agent.encoding import encode
 from coldq.agent.options import LATE, ORDERS
-from coldq.agent.packing import packed
 from coldq.agent.restored import require_same_agent, restored
 from coldq.agent.rounds import Decision, Held, OtherFeedback, Past, Receipt, Settled
 from coldq.agent.store import Store
@@ -397,7 +397,7 @@ class Agent:
         """The feedback of a round that is open."""
         if round != self._next and self.order == "round":
             return self._hold(round, feedback, decision)
-        known = None if self._store is None else packed(feedback)
+        known = None if self._store is None else encode(feedback)
         first = applied(self.learner, self.late, self._state, decision, feedback, known)
         if self._held:
             self._settle(self._in_turn([first]))
@@ -519,7 +519,7 @@ class Agent:
 
     def _hold(self, round: int, feedback: Feedback, decision: Decision) -> Receipt:
         """Keep feedback back until earlier rounds are settled; what would fail then fails now."""
-        known = None if self._store is None else packed(feedback)
+        known = None if self._store is None else encode(feedback)
         if self._store is not None and known is None:
             raise InvalidInput(
                 f"the feedback of round {round} has functions of your own, which a file cannot "
@@ -541,7 +541,7 @@ class Agent:
         if past is None or (isinstance(past, Past) and past.status == "skipped"):
             return Receipt(round, "past" if past is None else "skipped")
         if past.known is not None:
-            same = past.known == packed(feedback)
+            same = past.known == encode(feedback)
         else:  # of a function of a process before nothing is left to compare
             same = past.feedback is None or bool(past.feedback == feedback)
         if not same:

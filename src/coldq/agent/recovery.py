@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from coldq.agent.acknowledged import Acknowledged
 from coldq.agent.agent import Agent
+from coldq.agent.encoding import decode
 from coldq.agent.lock import Lock
-from coldq.agent.packing import unpacked
 from coldq.agent.paths import file_and_log, path_of
 from coldq.agent.schema import (
     HELD,
@@ -166,7 +166,7 @@ def _without_gaps(found: list[Row], saved: int, lost: list[str]) -> list[Row]:
 
 def _whole(row: Row) -> bool:
     try:
-        unpacked(row.feedback)
+        decode(row.feedback)
     except Exception:  # whatever odd bytes lead to
         return False
     return True

@@ -4,7 +4,7 @@ It is in WAL mode with synchronous=FULL. What is acknowledged is on disk; a file
 the middle of a write, by a kill or by the power, opens as of the last transaction. One whose log is
 damaged, so that something acknowledged is missing, does not open. All of it is data: arrays in
 NumPy's format without pickle, descriptions (:func:`coldq.describe`) as JSON, feedback as
-:mod:`coldq.agent.packing` has it.
+:mod:`coldq.agent.encoding` has it.
 
 The state is written as a snapshot now and then. Feedback that was applied since is applied again
 when the file is opened, which gives the same bits. Feedback that holds functions of the user's own
@@ -29,10 +29,10 @@ import numpy as np
 from coldq import __version__
 from coldq.agent.acknowledged import Acknowledged, Notes
 from coldq.agent.connection import Connection, InOurWords
+from coldq.agent.encoding import FLOAT, decode
 from coldq.agent.lock import Lock
 from coldq.agent.options import Options
 from coldq.agent.outcome import outcome, recalled
-from coldq.agent.packing import FLOATS, unpacked
 from coldq.agent.paths import file_and_log, path_of
 from coldq.agent.schema import (
     APPLIED,
@@ -231,12 +231,12 @@ class Store:
         """The decision of a round, as the state's own decisions are."""
         if not isinstance(row.x, bytes) or len(row.x) != like.nbytes:
             raise self._errors.damaged(f"the decision of round {row.round} is not whole")
-        return np.frombuffer(row.x, "<f8").reshape(like.shape).astype(np.float64, copy=False)
+        return np.frombuffer(row.x, FLOAT).reshape(like.shape).astype(np.float64, copy=False)
 
     def feedback(self, row: Row) -> Feedback:
         """The feedback of a round, built from its data."""
         try:
-            return unpacked(row.feedback)
+            return decode(row.feedback)
         except Exception as error:  # whatever odd bytes lead to
             raise self._errors.damaged(
                 f"the feedback of round {row.round} is not whole: {error}"
@@ -258,7 +258,7 @@ class Store:
         so that the agent which opens the file next knows it too. Of several in a row no more than
         one is put off.
         """
-        data = x.astype(FLOATS, copy=False).tobytes()
+        data = x.astype(FLOAT, copy=False).tobytes()
         if self._unwritten:
             self._put([(round, OPEN, None, data, None, None)])
         else:
@@ -462,7 +462,7 @@ def _is_still(name: bytes, opened: tuple[int, ...]) -> bool:
 
 def start_of(state: Any) -> str:
     """A digest of the decision of a first state."""
-    x = np.asarray(state.x, FLOATS) + 0.0  # -0.0 is no other start
+    x = np.asarray(state.x, FLOAT) + 0.0  # -0.0 is no other start
     return hashlib.sha256(x.tobytes()).hexdigest()
 
 

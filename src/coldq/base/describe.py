@@ -4,6 +4,10 @@ A description is a dictionary with a "type" and the arguments of its constructor
 arrays are written out, all digits of them; longer arrays are base64 of their bytes. JSON writes
 all of it. Nothing in a description is executed: types are looked up in a registry, in which a class
 is entered by :func:`describable`.
+
+:class:`Encoder` and :class:`Decoder` are the one way from values to data and back. Fingerprints
+(:mod:`coldq.learners.fingerprint`) and feedback on disk (:mod:`coldq.agent.encoding`) write arrays
+in their own way, and requests (:mod:`coldq.serve.requested`) set limits.
 """
 
 from __future__ import annotations
@@ -12,21 +16,23 @@ import base64
 import binascii
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from inspect import Parameter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from coldq.base.arrays import arguments_of, constructor_fields
 from coldq.base.errors import InvalidInput, NotSaveable
 
-MAX_WRITTEN_NUMBERS = 64  # of an array, up to which they can be read
+MAX_WRITTEN_NUMBERS = 64  # of an array; a longer one is written as its bytes
 MAX_DEPTH = 32  # objects and lists within one another
-PLAIN_NUMBERS = {float, int}  # types that stay what they are, so that a row of them is not walked
+MAX_AXES = 32  # of an array
+PLAIN_NUMBERS = {float, int}  # types that stay what they are: a list of them is not looked through
+SIZES = dict.fromkeys(("dim", "period", "delay", "shape")).keys()  # arguments that ask for memory
 DTYPES = ("<f8", "<i8", "<i4")  # of the arrays that values are made of
 NOT_IN_JSON = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # numbers, as words
 # Modules that enter their classes when they are imported; a package imports all of its own.
@@ -42,7 +48,7 @@ HOMES = (
     "coldq.learners.margins",
     "coldq.learners.networks",
 )
-BEYOND = (
+DESCRIBABLE = (
     "a description holds numbers and words, and coldq's own learners, problems, domains, "
     "schedules, losses, constraints and forecasts"
 )
@@ -77,21 +83,21 @@ def constructors() -> Mapping[str, Callable[..., Any]]:
     return _constructors
 
 
-@dataclass(frozen=True)
-class Walk:
-    """How a value becomes plain data.
+class Encoder:
+    """Values as plain data: numbers, words, lists, and a dictionary with its "type" for an object.
 
-    `name` and `parts` say what an object is and of what; `array` and `other` get what is neither
-    plain nor made of parts. Each is told the path to it, such as "alpha.scale".
+    `root` names the whole in errors. A subclass writes arrays, or what is not known, in another
+    way; each method is told the path to the value, such as "alpha.scale".
     """
 
-    name: Callable[[Any], str]
-    parts: Callable[[Any, str], Mapping[str, Any]]
-    array: Callable[[np.ndarray, str], Any]
-    other: Callable[[Any, str], Any]
+    def __init__(self, root: str = "value") -> None:
+        self.root = root
 
-    def __call__(self, value: Any, path: str = "") -> Any:
-        """Numbers, words, lists, and a dictionary with its "type" for every object."""
+    def encode(self, value: Any, path: str = "") -> Any:
+        """The data of a value."""
+        kind = type(value)
+        if kind is np.ndarray:
+            return self.array(value, path)
         if value is None or isinstance(value, bool | int | str):
             return value
         if isinstance(value, float):
@@ -99,23 +105,51 @@ class Walk:
         if isinstance(value, np.ndarray | np.generic):
             return self.array(np.asarray(value), path)
         if isinstance(value, tuple | list):
-            return [self(part, f"{path}[{k}]") for k, part in enumerate(value)]
-        if hasattr(type(value), "stands_for"):
-            return self(value.stands_for, path)
-        if is_dataclass(value) and not isinstance(value, type):
-            parts = self.each(value, path)  # the first to be asked: it knows where the value is
-            return {"type": self.name(value), **parts}
-        return self.other(value, path)
+            return [self.encode(part, f"{path}[{k}]") for k, part in enumerate(value)]
+        if hasattr(kind, "stands_for"):
+            return self.encode(value.stands_for, path)
+        return self.object(value, path) if is_dataclass(kind) else self.unknown(value, path)
 
-    def each(self, value: Any, path: str = "") -> dict[str, Any]:
-        """The parts of an object, by name."""
+    def object(self, value: Any, path: str = "") -> dict[str, Any]:
+        """The name of an object's type, and its parts."""
+        name, parts = self.taken_apart(value, path)
         lead = f"{path}." if path else ""
-        return {name: self(part, lead + name) for name, part in self.parts(value, path).items()}
+        return {"type": name} | {word: self.encode(parts[word], lead + word) for word in parts}
 
+    def taken_apart(self, value: Any, path: str) -> tuple[str, Mapping[str, Any]]:
+        """The name of a value's constructor, and the arguments that make an equal one of it."""
+        kind = type(value)
+        name = _names.get(kind)
+        if name is None:
+            place = f"{path} of this {self.root} is " if path else ""
+            which = ", which" if path else ""
+            raise NotSaveable(f"{place}a {kind.__name__}{which} cannot be described: {DESCRIBABLE}")
+        constructor_name = getattr(value, "_constructor_name", None)
+        arguments = getattr(value, "_arguments", None)
+        return (
+            name if constructor_name is None else constructor_name(),
+            constructor_fields(value) if arguments is None else arguments(),
+        )
 
-def fields_of(value: Any, path: str = "") -> dict[str, Any]:
-    """The fields of a dataclass."""
-    return {f.name: getattr(value, f.name) for f in fields(value)}
+    def array(self, array: np.ndarray, path: str) -> Any:
+        """All digits of an array, so that they can be read if they are few, or else its bytes."""
+        written = array.ndim == 0 or 0 < array.size <= MAX_WRITTEN_NUMBERS
+        if array.dtype == np.float64 and written:
+            return number(array.tolist())
+        plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        return {
+            "dtype": plain.dtype.str,
+            "shape": list(array.shape),
+            "base64": base64.b64encode(plain.tobytes()).decode("ascii"),
+        }
+
+    def unknown(self, value: Any, path: str) -> Any:
+        """Refuse what is neither plain nor an object of ours."""
+        name = getattr(value, "__name__", None)
+        kind = f"a {type(value).__name__}" if name is None else f"a function of your own ({name})"
+        raise NotSaveable(
+            f"{path} of this {self.root} is {kind}, which cannot be described: {DESCRIBABLE}"
+        )
 
 
 def number(value: Any) -> Any:
@@ -123,6 +157,157 @@ def number(value: Any) -> Any:
     if isinstance(value, list):
         return [number(part) for part in value]
     return value if isinstance(value, bool | int) or math.isfinite(value) else str(value)
+
+
+class Limits(NamedTuple):
+    """Limits for data that anybody may have sent: where its types come from, how large it gets.
+
+    `packages` are the beginnings of the modules' names. `max_size` is for all arguments among
+    `SIZES` together: a few bytes may ask for any amount of memory.
+    """
+
+    name: str  # of what is built
+    packages: tuple[str, ...]
+    max_size: int
+
+
+class Decoder:
+    """Values from plain data, each type by its own constructor, which checks its arguments.
+
+    A subclass reads arrays in another way. Errors name the path to what is wrong.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits, self.size = limits, 0.0
+
+    def decode(self, value: Any, path: str = "the description", depth: int = 0) -> Any:
+        """The value of some data."""
+        if depth > MAX_DEPTH:
+            raise InvalidInput(
+                f"a description has at most {MAX_DEPTH} levels, but {path:.60} ... has more"
+            )
+        if isinstance(value, (list, tuple)):
+            if _of_numbers(value, depth):
+                return list(value)
+            return [self.decode(part, f"{path}[{k}]", depth + 1) for k, part in enumerate(value)]
+        if isinstance(value, str):
+            return NOT_IN_JSON.get(value, value)
+        if value is None or isinstance(value, (int, float)):
+            return value
+        if isinstance(value, Mapping) and "type" in value:
+            return self.object(value, path, depth)
+        if isinstance(value, Mapping) and "dtype" in value:
+            return self.array(value, path)
+        raise InvalidInput(
+            f"{path} must be made of numbers, words, lists, arrays and dictionaries with a type, "
+            f"but is {value!r:.200}"
+        )
+
+    def object(self, value: Mapping[str, Any], path: str, depth: int) -> Any:
+        """What a constructor makes of its arguments."""
+        known, name = constructors(), value["type"]
+        if not isinstance(name, str) or name not in known:
+            near = get_close_matches(name, known, 1, 0.5) if isinstance(name, str) else []
+            more = f"; is {near[0]!r} meant?" if near else f"; there is {', '.join(known)}"
+            raise InvalidInput(f"there is no {name!r:.80} to build{more}")
+        if self.limits is not None:
+            self.limit(self.limits, name, value)
+        takes, arguments, several = _takes(name), {}, []
+        for word, part in value.items():  # as they were written: an array may be the next bytes
+            if word == "type":
+                continue
+            if word not in takes:
+                raise InvalidInput(f"{name} takes {', '.join(takes)}, but {path} has {word!r:.80}")
+            if type(part) is not list or not _of_numbers(part, depth + 1):
+                part = self.decode(part, f"{path}.{word}", depth + 1)
+            if takes[word].kind is not Parameter.VAR_POSITIONAL:
+                arguments[word] = part
+            elif isinstance(part, list) or (isinstance(part, np.ndarray) and part.ndim):
+                several = list(part)
+            else:
+                raise InvalidInput(f"{word} of {name} must be a list, but is {part!r:.80}")
+        for word, one in takes.items():
+            if word not in value and one.default is Parameter.empty:
+                raise InvalidInput(f"{path} lacks {word!r}, which {name} needs")
+        return known[name](*several, **arguments)
+
+    def limit(self, limits: Limits, name: str, value: Mapping[str, Any]) -> None:
+        """Refuse a type from elsewhere, or sizes that are too large, before anything is built."""
+        if not constructors()[name].__module__.startswith(limits.packages):
+            raise InvalidInput(f"a {name} is no part of a {limits.name}")
+        self.size += sum(_size(word, value[word]) for word in value.keys() & SIZES)
+        if self.size > limits.max_size:
+            raise InvalidInput(
+                f"{', '.join(SIZES)} in a {limits.name} may be at most {limits.max_size} together, "
+                f"but are {self.size:.6g}"
+            )
+
+    def array(self, value: Mapping[str, Any], path: str) -> np.ndarray:
+        """An array from its type, its shape and the text of its bytes."""
+        text = value.get("base64")
+        dtype, shape = header_of(value, path, isinstance(text, str) and len(value) == 3)
+        try:
+            data = base64.b64decode(text or "", validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise InvalidInput(f"{path} has bytes that are not base64: {error}") from None
+        return array_of(data, dtype, shape, path)
+
+
+def header_of(
+    value: Mapping[str, Any], path: str, whole: bool = True
+) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """The type and the shape of a described array."""
+    dtype, shape = value["dtype"], value.get("shape")
+    if (
+        not whole
+        or dtype not in DTYPES
+        or not isinstance(shape, list | tuple)
+        or not all(type(size) is int and size >= 0 for size in shape)
+        or len(shape) > MAX_AXES
+    ):
+        raise InvalidInput(
+            f"{path} must be an array with a dtype of {', '.join(DTYPES)}, a shape and its bytes, "
+            f"but is {dict(value)!r:.200}"
+        )
+    return np.dtype(dtype), tuple(shape)
+
+
+def array_of(
+    data: bytes | memoryview, dtype: np.dtype[Any], shape: tuple[int, ...], path: str
+) -> np.ndarray:
+    """An array from its bytes."""
+    needed = math.prod(shape) * dtype.itemsize
+    if len(data) != needed:
+        raise InvalidInput(
+            f"{path} has {len(data)} bytes, but its shape {list(shape)} needs {needed}"
+        )
+    try:
+        return np.frombuffer(data, dtype).reshape(shape).astype(dtype.newbyteorder("="))
+    except ValueError as error:  # of no numbers, and yet too long
+        raise InvalidInput(f"{path} has the shape {list(shape)!r:.200}: {error}") from None
+
+
+def _of_numbers(value: Any, depth: int) -> bool:
+    """Whether all in a list, and in those within it, are numbers that stay what they are."""
+    if PLAIN_NUMBERS.issuperset(map(type, value)):
+        return True
+    if depth >= MAX_DEPTH:
+        return False
+    return all(type(part) is list and _of_numbers(part, depth + 1) for part in value)
+
+
+@cache
+def _takes(name: str) -> Mapping[str, Parameter]:
+    """The arguments of a constructor."""
+    return arguments_of(constructors()[name])
+
+
+def _size(word: str, value: Any) -> float:
+    """What an argument asks for, as a number."""
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(n, int | float | None) for n in values):
+        raise InvalidInput(f"{word} must be made of whole numbers, but is {value!r:.200}")
+    return sum(min(abs(n), 1e12) for n in values if n is not None)
 
 
 def describe(value: Any) -> dict[str, Any]:
@@ -143,56 +328,10 @@ def describe(value: Any) -> dict[str, Any]:
     described: a description holds numbers and words, and coldq's own learners, problems, domains,
     schedules, losses, constraints and forecasts
     """
-    return described(value, _exact)
+    return Encoder(type(value).__name__).object(value)
 
 
-def described(value: Any, array: Callable[[np.ndarray, str], Any]) -> dict[str, Any]:
-    """A description in which arrays are written as a function writes them."""
-    _name_of(value, f"a {type(value).__name__}")
-    whole = f"this {type(value).__name__}"
-
-    def place(path: str) -> str:
-        return f"{path} of {whole}" if path else whole
-
-    def parts(part: Any, path: str) -> Mapping[str, Any]:
-        return taken_apart(part, f"{place(path)} is a {type(part).__name__}, which")[1]
-
-    def refuse(part: Any, path: str) -> Any:
-        name = getattr(part, "__name__", None)
-        kind = f"a {type(part).__name__}" if name is None else f"a function of your own ({name})"
-        raise NotSaveable(f"{place(path)} is {kind}, which cannot be described: {BEYOND}")
-
-    return Walk(lambda part: _name_of(part, ""), parts, array, refuse)(value)
-
-
-def taken_apart(value: Any, words: str = "this") -> tuple[str, Mapping[str, Any]]:
-    """The name of a value's constructor, and the arguments that make an equal one of it."""
-    name, own = _name_of(value, words), getattr(value, "_arguments", None)
-    return name, constructor_fields(value) if own is None else own()
-
-
-def _name_of(value: Any, words: str) -> str:
-    """The name of a value's constructor; raise unless it is one of coldq's own."""
-    name = _names.get(type(value))
-    if name is None:
-        raise NotSaveable(f"{words} cannot be described: {BEYOND}")
-    own = getattr(value, "_constructor_name", None)
-    return name if own is None else own()
-
-
-def _exact(array: np.ndarray, path: str) -> Any:
-    """An array with all its digits, so that they can be read if they are few, or as its bytes."""
-    if array.dtype == np.float64 and (array.ndim == 0 or 0 < array.size <= MAX_WRITTEN_NUMBERS):
-        return array.tolist() if np.isfinite(array).all() else number(array.tolist())
-    plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    return {
-        "dtype": plain.dtype.str,
-        "shape": list(array.shape),
-        "base64": base64.b64encode(plain.tobytes()).decode("ascii"),
-    }
-
-
-def build(description: Mapping[str, Any]) -> Any:
+def build(description: Mapping[str, Any], limits: Limits | None = None) -> Any:
     """The value that :func:`coldq.describe` described, equal to the one that it was.
 
     The arguments may be written by hand as well: they are those of the type's constructor, which
@@ -215,101 +354,4 @@ def build(description: Mapping[str, Any]) -> Any:
             'a description is a dictionary with a "type", as coldq.describe gives it, but this is '
             f"{description!r:.200}"
         )
-    return _built(description, "the description", 0)
-
-
-def _built(value: Any, path: str, depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        raise InvalidInput(f"a description has at most {MAX_DEPTH} levels, but this goes on below")
-    if isinstance(value, (list, tuple)):
-        if _of_numbers(value, depth):
-            return list(value)
-        return [_built(part, f"{path}[{k}]", depth + 1) for k, part in enumerate(value)]
-    if isinstance(value, str):
-        return NOT_IN_JSON.get(value, value)
-    if value is None or isinstance(value, (int, float)):
-        return value
-    if isinstance(value, Mapping) and "base64" in value:
-        return _array(value, path)
-    if isinstance(value, Mapping) and "type" in value:
-        return _made(value, path, depth)
-    raise InvalidInput(
-        f"{path} must be made of numbers, words, lists, arrays and dictionaries with a type, but "
-        f"is {value!r:.200}"
-    )
-
-
-def _of_numbers(value: Any, depth: int) -> bool:
-    """Whether all in a list, and in those within it, are numbers that stay what they are."""
-    if PLAIN_NUMBERS.issuperset(map(type, value)):
-        return True
-    if depth >= MAX_DEPTH:
-        return False
-    return all(type(part) is list and _of_numbers(part, depth + 1) for part in value)
-
-
-@cache
-def _takes(name: str) -> Mapping[str, tuple[Any, Any]]:
-    """The arguments of a constructor: the kind and the default of each."""
-    known = arguments_of(constructors()[name])
-    return {word: (one.kind, one.default) for word, one in known.items()}
-
-
-def _made(value: Mapping[str, Any], path: str, depth: int) -> Any:
-    """What a constructor makes of its described arguments."""
-    known, name = constructors(), value["type"]
-    if not isinstance(name, str) or name not in known:
-        near = get_close_matches(name, known, 1, 0.5) if isinstance(name, str) else []
-        more = f"; is {near[0]!r} meant?" if near else f"; there is {', '.join(known)}"
-        raise InvalidInput(f"there is no {name!r:.80} to build{more}")
-    takes = _takes(name)
-    for word in value:
-        if word not in takes and word != "type":
-            raise InvalidInput(f"{name} takes {', '.join(takes)}, but {path} has {word!r:.80}")
-    arguments, several = {}, []
-    for word, (kind, default) in takes.items():
-        if word not in value:
-            if default is Parameter.empty:
-                raise InvalidInput(f"{path} lacks {word!r}, which {name} needs")
-            continue
-        part = value[word]
-        if type(part) is not list or not _of_numbers(part, depth + 1):
-            part = _built(part, f"{path}.{word}", depth + 1)
-        if kind is not Parameter.VAR_POSITIONAL:
-            arguments[word] = part
-        elif isinstance(part, list) or (isinstance(part, np.ndarray) and part.ndim):
-            several = list(part)
-        else:
-            raise InvalidInput(f"{word} of {name} must be a list, but is {part!r:.80}")
-    return known[name](*several, **arguments)
-
-
-def _array(value: Mapping[str, Any], path: str) -> np.ndarray:
-    """An array from its bytes."""
-    dtype, shape, text = (value.get(word) for word in ("dtype", "shape", "base64"))
-    sizes: Any = shape if isinstance(shape, list | tuple) else [None]
-    if (
-        dtype not in DTYPES
-        or not isinstance(text, str)
-        or len(value) != 3
-        or not all(type(size) is int and size >= 0 for size in sizes)
-        or len(sizes) > 32
-    ):
-        raise InvalidInput(
-            f"{path} must be an array with a dtype of {', '.join(DTYPES)}, a shape and base64, but "
-            f"is {dict(value)!r:.200}"
-        )
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise InvalidInput(f"{path} has bytes that are not base64: {error}") from None
-    kind = np.dtype(dtype)
-    if len(data) != math.prod(sizes) * kind.itemsize:
-        raise InvalidInput(
-            f"{path} has {len(data)} bytes, but its shape {list(sizes)} needs "
-            f"{math.prod(sizes) * kind.itemsize}"
-        )
-    try:
-        return np.frombuffer(data, kind).reshape(sizes).astype(kind.newbyteorder("="))
-    except ValueError as error:  # of no numbers, and yet too long
-        raise InvalidInput(f"{path} has the shape {list(sizes)!r:.200}: {error}") from None
+    return Decoder(limits).decode(description)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
-from coldq.base.describe import Walk, fields_of, number
+from coldq.base.describe import Encoder, number
 from coldq.base.errors import InvalidInput, UnknownLearner, warn
 
 KEY = "learner"  # the name of the fingerprint among a state's arrays
@@ -47,7 +47,8 @@ class Fingerprint:
         """The description, as JSON."""
         if self._text is None:
             version = self.learner.state_type.version
-            parameters = _in_short.each(self.learner) if is_dataclass(self.learner) else {}
+            parameters = _Encoder().object(self.learner) if is_dataclass(self.learner) else {}
+            parameters.pop("type", None)
             whole = {"learner": self.name, "format": version, "parameters": parameters}
             self._text = json.dumps(whole)
         return self._text
@@ -146,23 +147,23 @@ def warn_unknown(own: Fingerprint) -> None:
     )
 
 
-def _digest(array: np.ndarray, path: str) -> Any:
-    """Few numbers exactly, of many their digest."""
-    if array.dtype.kind not in "biuf":
-        return {"unknown": f"an array of {array.dtype}"}
-    if array.size <= MAX_WRITTEN_NUMBERS:
-        return number(array.tolist())
-    data = np.ascontiguousarray(array, "<f8").tobytes()
-    return {"shape": list(array.shape), "sha256": hashlib.sha256(data).hexdigest()}
+class _Encoder(Encoder):
+    """An encoder for any class, with digests of long arrays, that knows no function."""
 
+    def taken_apart(self, value: Any, path: str) -> tuple[str, Mapping[str, Any]]:
+        return type(value).__name__, {f.name: getattr(value, f.name) for f in fields(value)}
 
-def _unknown(value: Any, path: str) -> Any:
-    """What a function computes is not known."""
-    name = "a function" if hasattr(value, "__name__") else f"a {type(value).__name__}"
-    return {"unknown": name}
+    def array(self, array: np.ndarray, path: str) -> Any:
+        if array.dtype.kind not in "biuf":
+            return {"unknown": f"an array of {array.dtype}"}
+        if array.size <= MAX_WRITTEN_NUMBERS:
+            return number(array.tolist())
+        data = np.ascontiguousarray(array, "<f8").tobytes()
+        return {"shape": list(array.shape), "sha256": hashlib.sha256(data).hexdigest()}
 
-
-_in_short = Walk(lambda value: type(value).__name__, fields_of, _digest, _unknown)
+    def unknown(self, value: Any, path: str) -> Any:
+        name = "a function" if hasattr(value, "__name__") else f"a {type(value).__name__}"
+        return {"unknown": name}
 
 
 def _differences(was: Any, now: Any, path: str) -> list[tuple[str, Any, Any]]:

@@ -17,8 +17,8 @@ from coldq.base.protocols import require_learner, require_problem
 from coldq.simulation.trace.text import Text
 
 FORMAT = "coldq trace 1"
-STATE = "state."  # before the names of the state's arrays
-LONGEST = 10_000  # characters of a repr that are kept
+PREFIX = "state."  # of the names of the state's arrays
+MAX_REPR_CHARACTERS = 10_000
 
 
 def write(
@@ -44,7 +44,7 @@ def write(
     content |= {name: array for name, array in arrays.items() if array is not None}
     own = state.to_arrays() if hasattr(state, "to_arrays") else state
     if isinstance(own, Mapping):
-        content |= {f"{STATE}{name}": array for name, array in own.items()}
+        content |= {f"{PREFIX}{name}": array for name, array in own.items()}
     with whole_file(target) as temporary, temporary.open("wb") as file:
         np.savez(file, allow_pickle=False, **content)  # type: ignore[arg-type]
 
@@ -53,7 +53,7 @@ def _described(role: str, part: Any) -> dict[str, Any]:
     """What is kept of a learner or problem: its name, its repr, its description if there is one."""
     if isinstance(part, Text):
         return {"name": part.name, "words": part.words, "reason": part.reason}
-    about: dict[str, Any] = {"name": type(part).__name__, "words": repr(part)[:LONGEST]}
+    about: dict[str, Any] = {"name": type(part).__name__, "words": repr(part)[:MAX_REPR_CHARACTERS]}
     try:
         about["description"] = describe(part)
     except Error as error:
@@ -85,7 +85,7 @@ def read(
             f"the trace in {source} has {slots} slots and {rows} constraints, but the problem "
             f"{problem.horizon} and {problem.n_constraints}"
         )
-    own = {n.removeprefix(STATE): a for n, a in content.items() if n.startswith(STATE)}
+    own = {n.removeprefix(PREFIX): a for n, a in content.items() if n.startswith(PREFIX)}
     restore = getattr(learner, "from_arrays", dict)
     return {
         "learner": learner,

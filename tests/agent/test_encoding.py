@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 import coldq
-from coldq.agent.packing import packed, unpacked
+from coldq.agent.encoding import decode, encode
 from tests.agent.feeds import measured, revealed
 
 A, b = [[1.0, -0.0, 3.0]], [np.nextafter(1.0, 2.0)]
@@ -47,14 +47,14 @@ FORECASTS = [
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda f: type(f).__name__)
 def test_it_comes_back_equal_and_with_the_same_bytes(loss, constraint, forecast) -> None:
     told = coldq.Feedback(loss, constraint, None, forecast)
-    data = packed(told)
-    again = unpacked(data)
-    assert again == told and packed(again) == data
+    data = encode(told)
+    again = decode(data)
+    assert again == told and encode(again) == data
 
 
 def test_what_differs_has_other_bytes() -> None:
     every = [
-        packed(coldq.Feedback(loss, constraint, None, forecast))
+        encode(coldq.Feedback(loss, constraint, None, forecast))
         for loss in LOSSES
         for constraint in CONSTRAINTS
         for forecast in FORECASTS
@@ -64,13 +64,13 @@ def test_what_differs_has_other_bytes() -> None:
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda g: type(g).__name__)
 def test_what_is_cut_off_or_too_long_is_noticed(constraint) -> None:
-    data = packed(coldq.Feedback(LOSSES[0], constraint))
+    data = encode(coldq.Feedback(LOSSES[0], constraint))
     assert data is not None
     for length in range(len(data)):
         with pytest.raises((ValueError, TypeError, KeyError)):
-            unpacked(data[:length])
+            decode(data[:length])
     with pytest.raises(coldq.InvalidInput, match="bytes too many"):
-        unpacked(data + b"x")
+        decode(data + b"x")
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_what_is_cut_off_or_too_long_is_noticed(constraint) -> None:
         b'[{"type":"os.system","c":{"dtype":"<f8","shape":[1]}},null]',
     ],
 )
-def test_what_nobody_packed_is_refused(line: bytes) -> None:
+def test_what_nobody_encoded_is_refused(line: bytes) -> None:
     with pytest.raises((coldq.InvalidInput, ValueError, TypeError)):
-        unpacked(line + b"\n" + bytes(8))
+        decode(line + b"\n" + bytes(8))
 
 
 def test_functions_of_the_users_own_are_no_data() -> None:
     loss = coldq.Smooth(lambda x: x @ x, lambda x: 2.0 * x)
-    assert packed(coldq.Feedback(loss, None)) is None
+    assert encode(coldq.Feedback(loss, None)) is None
     own = coldq.Convex(lambda x: x[:1], lambda x: np.eye(3)[:1], n_constraints=1)
-    assert packed(coldq.Feedback(LOSSES[0], coldq.Stacked(RISK, own))) is None
+    assert encode(coldq.Feedback(LOSSES[0], coldq.Stacked(RISK, own))) is None
