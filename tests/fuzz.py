@@ -203,18 +203,22 @@ def entries() -> dict[str, Callable[..., Any]]:
     """Every public entry that is called with a user's data, by name."""
     found: dict[str, Callable[..., Any]] = {}
     learners = [*ALGORITHMS, coldq.Decentralised]
-    skipped = {"citation", "survey"}
+    skipped = {"citation", "estimate_constants"}
     for name in coldq.__all__:
         thing = getattr(coldq, name)
         if not callable(thing) or name in skipped:
             continue
         if isinstance(thing, type):
-            if issubclass(thing, BaseException) or name in ("Certificate", "Survey", "Trace"):
+            if issubclass(thing, BaseException) or name in (
+                "BoundReport",
+                "EstimatedConstants",
+                "Trace",
+            ):
                 continue
-            if name in ("Step", "Promise", "Comparator", "Comparison", "ConstraintVariation"):
+            if name in ("Step", "APrioriBounds", "Comparator", "Comparison", "ConstraintVariation"):
                 continue  # what is returned, and nobody makes
         found[name] = thing
-    found |= {"survey": coldq.survey, "citation": coldq.citation}
+    found |= {"estimate_constants": coldq.estimate_constants, "citation": coldq.citation}
     for kind in learners:
         for name in ("for_problem", "strongly_convex", "scaled", "anytime", "safe"):
             if hasattr(kind, name):

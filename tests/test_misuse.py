@@ -299,7 +299,7 @@ def played() -> coldq.Trace:
         (lambda: coldq.simulate(None, coldq.problems.TimeVarying(10)), "a learner needs domain"),
         (lambda: coldq.hard_violation(PROX[0].init(1)), "this takes a Trace"),
         (lambda: coldq.dynamic_regret(3), "this takes a Trace"),
-        (lambda: coldq.certify(None), "this takes a Trace"),
+        (lambda: coldq.bound_report(None), "this takes a Trace"),
         (lambda: coldq.soft_violation(played(), norm="two"), "norm must be a number"),
         (lambda: coldq.Smooth(3, np.ones_like), "value_function must be a function"),
         (lambda: coldq.LogCapacity(np.ones(2), [1.0], [1.0]).value(np.ones((4, 1))), "not fit"),

@@ -91,11 +91,13 @@ if TYPE_CHECKING:
     from coldq.learners import limit_forecasts as limit_forecasts
     from coldq.learners import margins as margins
     from coldq.learners import networks as networks
-    from coldq.simulation.certificate import Certificate as Certificate
-    from coldq.simulation.certificate import certify as certify
+    from coldq.simulation.bound_reports import BoundReport as BoundReport
+    from coldq.simulation.bound_reports import bound_report as bound_report
     from coldq.simulation.comparators import Comparator as Comparator
     from coldq.simulation.comparators import dynamic_comparator as dynamic_comparator
     from coldq.simulation.comparators import static_comparator as static_comparator
+    from coldq.simulation.estimated_constants import EstimatedConstants as EstimatedConstants
+    from coldq.simulation.estimated_constants import estimate_constants as estimate_constants
     from coldq.simulation.loop import simulate as simulate
     from coldq.simulation.metrics import ConstraintVariation as ConstraintVariation
     from coldq.simulation.metrics import accumulated_loss as accumulated_loss
@@ -107,8 +109,6 @@ if TYPE_CHECKING:
     from coldq.simulation.metrics import path_length as path_length
     from coldq.simulation.metrics import soft_violation as soft_violation
     from coldq.simulation.metrics import static_regret as static_regret
-    from coldq.simulation.survey import Survey as Survey
-    from coldq.simulation.survey import survey as survey
     from coldq.simulation.trace import Trace as Trace
     from coldq.simulation.trace import plot_compare as plot_compare
     from coldq.slot import adapters as adapters
@@ -137,8 +137,8 @@ if TYPE_CHECKING:
     from coldq.slot.losses import ValueAt as ValueAt
     from coldq.slot.step import Step as Step
     from coldq.slot.step import penalised_step as penalised_step
-    from coldq.theory.promise import Promise as Promise
-    from coldq.theory.promise import promised as promised
+    from coldq.theory.a_priori import APrioriBounds as APrioriBounds
+    from coldq.theory.a_priori import a_priori_bounds as a_priori_bounds
 
 __version__ = "0.3.0"
 
@@ -171,9 +171,9 @@ _HOME_OF = homes_of(
         "coldq.simulation.loop": "simulate",
         "coldq.slot.step": "Step penalised_step",
         "coldq.evaluation.sweeps": "Sweep sweep",
-        "coldq.simulation.certificate": "Certificate certify",
-        "coldq.theory.promise": "Promise promised",
-        "coldq.simulation.survey": "Survey survey",
+        "coldq.simulation.bound_reports": "BoundReport bound_report",
+        "coldq.theory.a_priori": "APrioriBounds a_priori_bounds",
+        "coldq.simulation.estimated_constants": "EstimatedConstants estimate_constants",
         "coldq.simulation.trace": "Trace plot_compare",
         "coldq.evaluation.compare": "compare",
         "coldq.evaluation.comparison": "Comparison",

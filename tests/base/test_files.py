@@ -82,7 +82,7 @@ def test_what_is_being_written_is_known_by_its_name(tmp_path):
 def test_what_a_killed_process_left_is_removed_once_it_is_old_and_only_that(tmp_path):
     path = tmp_path / "result[1].json"
     script = (
-        "import os, pathlib, sys; from coldq.files import whole_file\n"
+        "import os, pathlib, sys; from coldq.base.files import whole_file\n"
         "with whole_file(pathlib.Path(sys.argv[1])) as file: file.write_text('half'); os._exit(9)"
     )
     for _ in range(2):

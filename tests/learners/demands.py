@@ -179,7 +179,7 @@ class Run:
             self.costs += x.mean(axis=-1) / slots
             state = learner.update(state, setting.feedback(demand), played if delay else None)
             self.bounds[t - 1] = self._bound(state, made[0], demand - x, delay)
-        self.state, self.overdraft = state, learner.certificate(state)["overdraft"]
+        self.state, self.overdraft = state, learner.bound_report(state)["overdraft"]
 
     def _bound(self, state: Any, made: Any, found: Any, delay: int) -> Any:
         """The most that the overdraft can be; of late feedback, with the surprise that was met.
@@ -187,13 +187,13 @@ class Run:
         A learner sees how far the last forecast was wrong, not that of the decision's own slot.
         """
         if not delay:
-            return self.learner.certificate(state)["overdraft_bound"]
+            return self.learner.bound_report(state)["overdraft_bound"]
         at = made.forecast[:, None, None]
         surprise = found - np.take_along_axis(made.predicted, at, axis=1)[:, 0]
         highest = np.where(self._safe[:, None], np.maximum(self._highest, surprise), 0.0)
         self._safe, self._highest = state.safe, highest
         met = replace(state, highest=np.maximum(state.highest, highest))
-        return self.learner.certificate(met, delay)["overdraft_bound"]
+        return self.learner.bound_report(met, delay)["overdraft_bound"]
 
     def overdrafts(self, q: float) -> Any:
         """D after each slot, from the violations alone."""

@@ -225,7 +225,7 @@ def kept(run: Run, q: float) -> None:
     """No window of a run is above its bound, by the violations alone and by what was booked."""
     flags = run.flags.astype(np.float64)
     no_window_above(flags, run.bounds, q)
-    found = run.learner.certificate(run.state)
+    found = run.learner.bound_report(run.state)
     assert (run.overdrafts(q)[-1] <= run.overdraft + 1e-6).all()  # no violation was overlooked
     assert (run.overdraft <= run.bounds[-1] + 1e-9).all()
     assert (found["violated"] >= flags.sum(axis=0)).all()
@@ -322,9 +322,9 @@ def test_rows_that_oppose_each_other_reduce_no_decision(
         flags.append((x < low - 2e-6) | (x > high + 2e-6))
         state = made.update(state, coldq.Feedback(coldq.Linear([1.0]), opposing(low, high)))
         assert not state.reduced.any()
-        bounds.append(made.certificate(state)["overdraft_bound"])
+        bounds.append(made.bound_report(state)["overdraft_bound"])
     no_window_above(np.array(flags, float), np.array(bounds), q)
-    found = made.certificate(state)
+    found = made.bound_report(state)
     assert not found["infeasible"].any()
     assert (found["reduced"] <= np.log2(100.0 / 1.0) + 2.0).all()  # of 100, 1 is always kept
 
@@ -357,12 +357,12 @@ def test_where_no_player_can_keep_a_rate_nothing_runs_away(learner: str, interva
         high = low + width
         odd = rng.random(runs) < 0.1
         low, high = np.where(odd, high, low), np.where(odd, low, high)  # none at all
-        x, before = state.x[:, 0], made.certificate(state)
+        x, before = state.x[:, 0], made.bound_report(state)
         flags[t - 1] = ((x < low - 2e-6) | (x > high + 2e-6)) & ~odd
         impossible += odd
         g = coldq.Affine(A, np.stack([-low, high], axis=-1))
         state = made.update(state, coldq.Feedback(coldq.Linear([1.0]), g))
-        found = made.certificate(state)
+        found = made.bound_report(state)
         assert (found["overdraft"][odd] == before["overdraft"][odd]).all()
         assert (found["overdraft"] <= found["overdraft_bound"] + 1e-9).all()
     assert np.array_equal(found["infeasible"], impossible)
@@ -395,7 +395,7 @@ def test_a_row_that_comes_back_is_judged_by_what_was_kept_of_it() -> None:
         over = (A @ state.x[..., None])[..., 0] - b
         flags.append((over > 2e-6).any(axis=-1))
         state = made.update(state, coldq.Feedback(coldq.Linear([1.0, 1.0]), coldq.Affine(A, b)))
-        bounds.append(made.certificate(state)["overdraft_bound"])
+        bounds.append(made.bound_report(state)["overdraft_bound"])
     no_window_above(np.array(flags, float), np.array(bounds), q)
     assert all_finite(state)
     assert (state.largest <= 100.0 * np.e).all()
@@ -426,5 +426,5 @@ def test_a_fixed_constraint_is_kept_without_a_margin(kind: str, domain: str) -> 
         price = np.ones(p) if t < 150 else rng.standard_normal(p)
         state = learner.update(state, coldq.Feedback(coldq.Linear(price * (t + 1.0)), g))
     assert sum(found[1:]) <= 1e-6
-    assert learner.certificate(state)["violated"] <= 1
-    assert not learner.certificate(state)["infeasible"]
+    assert learner.bound_report(state)["violated"] <= 1
+    assert not learner.bound_report(state)["infeasible"]

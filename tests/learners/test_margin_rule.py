@@ -105,7 +105,7 @@ def test_margins_are_those_of_the_rule(kind: str, n: int, late: bool, make: str)
         np.testing.assert_allclose(state.largest, rule.largest, **near)
         np.testing.assert_allclose(state.record, rule.record, **near)
         stretches += rule.stretch
-    found = learner.certificate(state)
+    found = learner.bound_report(state)
     assert int(found["slots"]) == rule.booked
     assert int(found["violated"]) == rule.violated
     assert int(found["infeasible"]) == rule.infeasible

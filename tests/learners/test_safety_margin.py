@@ -157,6 +157,6 @@ def test_a_learner_that_enforces_rows_gets_as_much_of_the_margin_as_has_room(bat
         assert domain.contains(state.x).all()
         assert not state.reduced.any()  # all limits so far are kept
     assert less
-    found = learner.certificate(state)
+    found = learner.bound_report(state)
     assert not found["infeasible"].any()
     assert (found["overdraft"] <= found["overdraft_bound"]).all()

@@ -159,7 +159,7 @@ def test_a_bound_meant_as_no_limit_hides_no_violation(kind: str, top: float) -> 
         g = coldq.Affine([[1.0, 1.0]], [100.0 + rng.normal()])
         found.append(float(g.value(state.x)[0]))
         state = learner.update(state, coldq.Feedback(coldq.Linear([-1.0, -1.5]), g))
-    counted = learner.certificate(state)
+    counted = learner.bound_report(state)
     real = sum(over > 0.05 for over in found)
     assert 0 < real <= counted["violated"] <= real + 10
     assert counted["infeasible"] == 0
@@ -175,7 +175,7 @@ def test_a_decision_on_the_boundary_is_no_violation_beside_a_bound_meant_as_no_l
     for _ in range(100):
         state = learner.update(state, revealed)
     assert (np.abs(rows.value(state.x)) < 1e-6).any()
-    assert learner.certificate(state)["violated"] <= 1  # where it started
+    assert learner.bound_report(state)["violated"] <= 1  # where it started
 
 
 def rows_of(kind: str, u: np.ndarray, b: float):
@@ -224,7 +224,7 @@ def test_units_of_single_coordinates_make_no_difference_in_a_box(kind: str) -> N
             found.append(state.x / u)
         decisions.append(np.array(found))
         if kind == "affine":
-            counted = learner.certificate(state)
+            counted = learner.bound_report(state)
             assert counted["overdraft"] <= counted["overdraft_bound"]
             assert counted["infeasible"] == 0
     assert np.array_equal(*decisions)
@@ -274,11 +274,11 @@ def test_no_gradient_no_slope_no_surprise() -> None:
     for _ in range(5):
         state = learner.update(state, coldq.Feedback(coldq.Linear([0.0, 0.0]), g))
     assert np.allclose(state.x, [1.0, 1.0], rtol=0.0, atol=1e-9)  # the nearest that keeps the row
-    before = learner.certificate(state)
+    before = learner.bound_report(state)
     assert not state.reduced and not before["infeasible"]
     g = coldq.Affine([[1.0, 1.0], [0.0, 0.0]], [2.0, -1e-9])  # and now nothing can keep it
     state = learner.update(state, coldq.Feedback(coldq.Linear([0.0, 0.0]), g))
-    after = learner.certificate(state)
+    after = learner.bound_report(state)
     assert after["infeasible"] == 1 and after["violated"] == before["violated"]
     assert after["overdraft"] == before["overdraft"]
 
@@ -330,7 +330,7 @@ def test_the_regret_bound_holds_against_the_best_decision_of_every_slot(problem)
     by_hand = R * np.sqrt(squares) * (least + math.sqrt(log)) + R * steepest * (4 / 3 * log + 2)
     assert np.allclose(learner.regret_bound(trace.state, path), by_hand, rtol=1e-6)
     assert (regret <= by_hand).all()
-    check = coldq.certify(trace).check("dynamic regret")
+    check = coldq.bound_report(trace).check("dynamic regret")
     assert np.allclose(check.bound, by_hand, rtol=1e-6)
     assert not check.exceeded.any()
 
@@ -380,4 +380,4 @@ def test_without_rows_there_is_nothing_to_violate(batch: tuple[int, ...]) -> Non
             state, coldq.Feedback(coldq.Linear([1.0, -1.0]), coldq.Unconstrained())
         )
     np.testing.assert_allclose(state.x, np.broadcast_to([0.0, 1.0], (*batch, 2)), atol=1e-9)
-    assert not learner.certificate(state)["violated"].any()
+    assert not learner.bound_report(state)["violated"].any()

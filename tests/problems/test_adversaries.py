@@ -68,7 +68,7 @@ def test_greed_makes_violations_of_those_that_had_none() -> None:
         for greed in (0.0, 1.0):
             problem = Adversary(greed, horizon=150)
             trace = play(kind.for_problem(problem), problem, range(3))
-            assert coldq.certify(trace).holds
+            assert coldq.bound_report(trace).holds
             shares.append((trace.violation > 1e-6).mean())
         assert shares[0] < 0.1 < shares[1]
 
@@ -167,7 +167,7 @@ def test_what_is_asked_without_decisions_is_refused() -> None:
         coldq.dynamic_comparator,
         coldq.static_comparator,
         coldq.constraint_variation,
-        coldq.survey,
+        coldq.estimate_constants,
         lambda problem, seeds: coldq.tune_safety_margin(problem, 0.1, seeds=seeds),
     ):
         with pytest.raises(coldq.InvalidInput, match="shown another decision: if it answers"):
@@ -178,7 +178,7 @@ def test_of_a_run_everything_is_as_if_it_had_said_so() -> None:
     silent, said = (play(coldq.COLDQ(one.domain, 60), one) for one in (Silent(), Said()))
     for measure in (coldq.dynamic_regret, coldq.static_regret, coldq.hard_violation):
         np.testing.assert_array_equal(measure(silent), measure(said))
-    one, two = (coldq.certify(trace) for trace in (silent, said))
+    one, two = (coldq.bound_report(trace) for trace in (silent, said))
     assert one.holds
     assert str(one).splitlines()[1:] == str(two).splitlines()[1:]
 

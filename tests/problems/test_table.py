@@ -772,7 +772,7 @@ def test_a_problem_of_a_table_comes_back_from_its_description_and_from_a_saved_t
     runs[0].save(tmp_path / "run.npz")
     loaded = coldq.Trace.load(tmp_path / "run.npz")
     assert loaded.problem == problem
-    assert repr(coldq.certify(loaded)) == repr(coldq.certify(runs[0]))
+    assert repr(coldq.bound_report(loaded)) == repr(coldq.bound_report(runs[0]))
     assert all((columns[name] == kept[name])[hours != 7.0].all() for name in columns)
 
 

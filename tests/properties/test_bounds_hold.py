@@ -86,15 +86,15 @@ learners = st.fixed_dictionaries(
 some = settings(max_examples=40, derandomize=True)
 
 
-def certify(learner: Any, problem: Problem, mu: float) -> coldq.Certificate:
+def bound_report(learner: Any, problem: Problem, mu: float) -> coldq.BoundReport:
     trace = coldq.simulate(learner, problem, seeds=[0], keep=["decisions"], progress=False)
-    return coldq.certify(trace, mu=mu)
+    return coldq.bound_report(trace, mu=mu)
 
 
-def hunt(certificate: coldq.Certificate) -> None:
+def hunt(report: coldq.BoundReport) -> None:
     """Assert that no bound is exceeded; let hypothesis look for runs that come close."""
-    assert certificate.holds, str(certificate)
-    for check in certificate.checks:
+    assert report.holds, str(report)
+    for check in report.checks:
         assert not np.isnan(check.bound).any()
         ratio = float((check.realised / check.bound).max())
         if not np.isnan(ratio):  # no decision was feasible in every slot
@@ -107,7 +107,7 @@ def test_no_adversary_exceeds_a_bound_of_coldq(how: dict, parameters: dict, p: i
     box = coldq.Box(-1.0, 1.0, dim=p)
     alpha = Power(parameters["exponent"], parameters["scale"])
     learner = coldq.COLDQ(box, alpha=alpha, eta=parameters["eta"], gamma=parameters["gamma"])
-    hunt(certify(learner, Adversary(box, T, **how), mu=0.5 * how["bowl"]))
+    hunt(bound_report(learner, Adversary(box, T, **how), mu=0.5 * how["bowl"]))
 
 
 @some
@@ -119,7 +119,7 @@ def test_no_adversary_exceeds_a_bound_of_the_experts(
     box = coldq.Box(-1.0, 1.0, dim=p)
     gradient = "shared" if shared else "own"
     learner = coldq.COLDQExpert(box, T, epsilon, gradient=gradient)
-    hunt(certify(learner, Adversary(box, T, **how), mu=0.0))
+    hunt(bound_report(learner, Adversary(box, T, **how), mu=0.0))
 
 
 class Script(Problem):
@@ -143,12 +143,12 @@ class Script(Problem):
 
 def worst_share(problem: Problem, learner: Any, start: float, measure: str, source: str) -> float:
     trace = coldq.simulate(learner, problem, seeds=[0], start=[start], progress=False)
-    certificate = coldq.certify(trace)
-    assert certificate.holds
-    for check in certificate.checks:
+    report = coldq.bound_report(trace)
+    assert report.holds
+    for check in report.checks:
         if (check.measure, check.source) == (measure, source):
             return float((check.realised / check.bound).max())
-    raise AssertionError(certificate)
+    raise AssertionError(report)
 
 
 def test_theorem_1_cannot_be_much_smaller() -> None:

@@ -442,7 +442,7 @@ def test_a_demand_beyond_every_capacity_is_named() -> None:
     trace = coldq.simulate(coldq.COLDQ(box, horizon=2), problem, seeds=[0])
     with pytest.warns(coldq.UndefinedRegret, match="seed 0"):
         assert np.isnan([coldq.dynamic_regret(trace), coldq.static_regret(trace)]).all()
-    words = str(coldq.certify(trace))
+    words = str(coldq.bound_report(trace))
     assert "1 of 1 seeds have none, so that their regret is undefined: seed 0 in slot 2" in words
     assert "no bound (Theorem 1 is void)" in words
     # A demand that all of the capacity just meets is met.

@@ -230,7 +230,7 @@ def test_a_problem_that_does_not_repeat_itself_is_noticed(moving: str) -> None:
         problem = Unseeded(kind)
         learner = coldq.COLDQ(problem.domain, 5)
         trace = coldq.simulate(learner, problem, [0, 1], keep=["decisions"])
-        for measure in (coldq.dynamic_regret, coldq.static_regret, coldq.certify):
+        for measure in (coldq.dynamic_regret, coldq.static_regret, coldq.bound_report):
             if not noticed:
                 assert measure(trace) is not None
                 continue
@@ -307,10 +307,10 @@ def test_bounds_on_constraints_and_their_variation_hold_at_every_point(kind: str
         x = X.project(4.0 * rng.standard_normal((2000, 3)))
         for _ in range(5):
             g, h = some_constraint(kind, rng), some_constraint(kind, rng)
-            tallest = np.abs(g.value(x)).max()
+            largest_value = np.abs(g.value(x)).max()
             moved = np.linalg.norm(g.value(x) - h.value(x), axis=-1).max()
             for seen, (bound, exact) in (
-                (tallest, g.largest(X)),
+                (largest_value, g.largest(X)),
                 (moved, g.max_difference(h, X)),
             ):
                 assert seen <= bound * (1.0 + 1e-9)

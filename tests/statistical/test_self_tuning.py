@@ -66,7 +66,7 @@ def test_the_rate_is_kept_where_volatility_changes(q: float) -> None:
         g = coldq.Affine([[-1.0]], -(level + now)[:, None])
         violated += g.value(state.x)[:, 0] > 1e-6
         state = learner.update(state, coldq.Feedback(coldq.Linear([1.0]), g))
-    found = learner.certificate(state)
+    found = learner.bound_report(state)
     assert (found["overdraft"] <= found["overdraft_bound"]).all()
     times = (violated / slots / q).reshape(len(KINDS), RUNS)
     for kind, each in zip(KINDS, times, strict=True):

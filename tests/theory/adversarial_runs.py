@@ -1,4 +1,4 @@
-"""Runs drawn to break a certificate: ``python -m tests.theory.adversarial_runs --runs 5000``.
+"""Runs drawn to break a report: ``python -m tests.theory.adversarial_runs --runs 5000``.
 
 Every run is a learner with parameters of any size on any kind of bounded domain that a step takes
 (a ``CustomDomain`` is for learners that only project, and none of those has a bound), against an
@@ -123,7 +123,7 @@ def magnitude(rng: np.random.Generator, low: float, high: float) -> float:
 
 
 def a_learner(rng: np.random.Generator, X: Any, T: int) -> tuple[str, Any]:
-    """A learner that has a certificate, its parameters of any size; and its name."""
+    """A learner that has a report, its parameters of any size; and its name."""
     alpha = Power(rng.choice([0.0, 0.25, 0.5, 1.0]), magnitude(rng, -6, 6))
     weight, eta = magnitude(rng, -3, 6), float(rng.uniform(0.001, 0.95))
     kind = rng.integers(0, 9)
@@ -149,8 +149,8 @@ def a_learner(rng: np.random.Generator, X: Any, T: int) -> tuple[str, Any]:
     return "COLDQ", coldq.COLDQ(X, T, magnitude(rng, -3, 2))
 
 
-def a_run(seed: int, number: int) -> tuple[str, coldq.Certificate | str]:
-    """One run, by its number: the learner's name, and its certificate or why there is none."""
+def a_run(seed: int, number: int) -> tuple[str, coldq.BoundReport | str]:
+    """One run, by its number: the learner's name, and its report or why there is none."""
     rng = np.random.default_rng([seed, number])
     X = a_domain(rng)
     curved = bool(rng.random() < 0.1)
@@ -171,7 +171,7 @@ def a_run(seed: int, number: int) -> tuple[str, coldq.Certificate | str]:
         trace = coldq.simulate(
             learner, Drawn(X, T, how), seeds=[0, 1], keep=keep, start=start, progress=False
         )
-        return name, coldq.certify(trace, mu=0.5 * how["bowl"])
+        return name, coldq.bound_report(trace, mu=0.5 * how["bowl"])
     except coldq.Infeasible:
         return name, "infeasible, as hard rows are in a blocked slot"
 
@@ -184,7 +184,7 @@ class Tally:
         self.shares: dict[tuple[str, str, str], float] = {}
         self.counts: Counter[str] = Counter()
 
-    def add(self, number: int, name: str, found: coldq.Certificate | str) -> None:
+    def add(self, number: int, name: str, found: coldq.BoundReport | str) -> None:
         """Count a run; a bound that is exceeded though every assumption is kept is a complaint."""
         self.counts[name] += 1
         if isinstance(found, str):

@@ -13,7 +13,7 @@ from coldq.slot.schedules import Power
 from tests.theory.adversarial_runs import Tally, a_run, play
 
 
-def test_no_adversary_exceeds_a_certificate_whose_assumptions_are_kept() -> None:
+def test_no_adversary_exceeds_a_bound_report_whose_assumptions_are_kept() -> None:
     tally = play(20, seed=1)
     assert tally.complaints == []
     assert tally.counts["certified"] >= 5
@@ -22,11 +22,11 @@ def test_no_adversary_exceeds_a_certificate_whose_assumptions_are_kept() -> None
 
 def test_a_bound_that_is_exceeded_is_a_complaint() -> None:
     name, found = a_run(1, 0)
-    assert isinstance(found, coldq.Certificate)
+    assert isinstance(found, coldq.BoundReport)
     check = found.checks[-1]
-    worse = [coldq.simulation.certificate.Check("m", "s", check.bound + 1.0, check.bound)]
+    worse = [coldq.simulation.bound_reports.Check("m", "s", check.bound + 1.0, check.bound)]
     tally = Tally()
-    tally.add(0, name, coldq.Certificate("run", (0, 1), None, tuple(worse), ()))
+    tally.add(0, name, coldq.BoundReport("run", (0, 1), None, tuple(worse), ()))
     assert len(tally.complaints) == 1
 
 
@@ -54,9 +54,9 @@ class Line(Problem):
 def share(learner: Any, problem: Problem, measure: str, start: float = 0.0, **keep: Any) -> float:
     """How much of its least bound a run had."""
     trace = coldq.simulate(learner, problem, seeds=[0], start=[start], progress=False, **keep)
-    certificate = coldq.certify(trace)
-    assert certificate.holds, str(certificate)
-    check = certificate.least(measure)
+    report = coldq.bound_report(trace)
+    assert report.holds, str(report)
+    check = report.least(measure)
     return float((check.realised / check.bound).max())
 
 
@@ -128,6 +128,6 @@ def test_theorem_1_is_nearly_reached_by_all_of_them(learner: Any) -> None:
 def test_a_falling_alpha_voids_what_adds_up_over_slots() -> None:
     for learner in (coldq.CLASP(X, eta=Power(1.0)), coldq.Yi2021(X, alpha=Power(1.0), gamma=1.0)):
         trace = coldq.simulate(learner, Line(20, 1.0), seeds=[0], progress=False)
-        certificate = coldq.certify(trace)
-        assert not certificate.holds
-        assert np.isnan(certificate.check("dynamic regret").bound).all()
+        report = coldq.bound_report(trace)
+        assert not report.holds
+        assert np.isnan(report.check("dynamic regret").bound).all()

@@ -84,7 +84,7 @@ def test_the_price_of_a_slot_is_reached_by_a_step_of_any_slope() -> None:
 def test_without_a_horizon_the_violation_beyond_the_variation_is_bounded() -> None:
     X, totals = coldq.Box(0.0, 1.0, dim=2), []
     for horizon in (10**3, 10**5):
-        known = bounds.Known(horizon, R, D, G, N, 0.0, path_length=0.0)
+        known = bounds.RunConstants(horizon, R, D, G, N, 0.0, path_length=0.0)
         anytime, clasp, recoo = (
             learner.guarantees(known)[2].bound
             for learner in (coldq.COLDQ.anytime(X), coldq.CLASP(X, eta=0.1), coldq.RECOO(X))

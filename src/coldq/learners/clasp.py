@@ -17,8 +17,8 @@ from coldq.learners.ogd import OGD
 from coldq.learners.state import State
 from coldq.slot.feedback import Feedback
 from coldq.slot.step import solve
-from coldq.theory.known import Guarantee, Known
-from coldq.theory.premises import WeightedStep
+from coldq.theory.assumptions import WeightedStep
+from coldq.theory.constants import Guarantee, RunConstants
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -97,7 +97,7 @@ class CLASP(OGD):
         eta = step_of("CLASP", domain, eta, power, gradient_bound=gradient_bound)
         self._take(domain, eta=eta)
 
-    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+    def guarantees(self, constants: RunConstants) -> tuple[Guarantee, ...]:
         """Theorem 1 of COLDQ's paper with alpha_t = 1 / (2 eta_t), and a bound by the weights.
 
         A projection is a step with infinite weights, so that nothing comes beyond
@@ -105,16 +105,16 @@ class CLASP(OGD):
 
         >>> import coldq
         >>> learner = coldq.CLASP(coldq.Box(0.0, 1.0, dim=2), eta=0.1)
-        >>> known = coldq.bounds.Known(
+        >>> constants = coldq.bounds.RunConstants(
         ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
         ...     n_constraints=3, constraint_variation=0.5, path_length=0.0)
-        >>> learner.guarantees(known)[2].bound == 3.0 + 0.5 * 3.0**0.5
+        >>> learner.guarantees(constants)[2].bound == 3.0 + 0.5 * 3.0**0.5
         np.True_
         """
-        return self.premises.guarantees(known)
+        return self.assumptions.guarantees(constants)
 
     @property
-    def premises(self) -> WeightedStep:
+    def assumptions(self) -> WeightedStep:
         """What these ask of its runs: an eta_t that does not grow."""
 
         def hard(t: Array) -> Array:

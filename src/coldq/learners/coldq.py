@@ -30,10 +30,10 @@ from coldq.slot.domains import diameter_of
 from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Power, Schedule, as_schedule, number_at, value_at
 from coldq.slot.step import solve
+from coldq.theory.a_priori import APrioriBounds, a_priori_bounds
+from coldq.theory.assumptions import DoublyBounded, WeightedStep, queues_of
+from coldq.theory.constants import Guarantee, RunConstants
 from coldq.theory.guarantees import coldq_guarantees
-from coldq.theory.known import Guarantee, Known
-from coldq.theory.premises import DoublyBounded, WeightedStep, queues_of
-from coldq.theory.promise import Promise, promised
 
 BIBTEX = reference("wang2025coldq")
 
@@ -229,7 +229,7 @@ class COLDQ(Learner):
             return cls._of(problem, "scaled", **constants)
         return cls._of(problem, **parameters)
 
-    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+    def guarantees(self, constants: RunConstants) -> tuple[Guarantee, ...]:
         """Theorems 1 to 3 for these parameters and what is known of a run.
 
         With an eta or gamma that is a function of t there is no Theorem 2, and the violation's
@@ -238,23 +238,24 @@ class COLDQ(Learner):
 
         >>> import coldq
         >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=100)
-        >>> known = coldq.bounds.Known(
+        >>> constants = coldq.bounds.RunConstants(
         ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
         ...     n_constraints=1, constraint_variation=0.0, path_length=0.0)
-        >>> learner.guarantees(known)[0].bound
+        >>> learner.guarantees(constants)[0].bound
         np.float64(46.6474...)
         """
-        if isinstance(asked := self.premises, WeightedStep):
-            return asked.guarantees(known)
-        return coldq_guarantees(self.alpha, asked.eta, asked.gamma, known)
+        if isinstance(asked := self.assumptions, WeightedStep):
+            return asked.guarantees(constants)
+        return coldq_guarantees(self.alpha, asked.eta, asked.gamma, constants)
 
     @property
-    def premises(self) -> DoublyBounded | WeightedStep:
+    def assumptions(self) -> DoublyBounded | WeightedStep:
         """What the theorems ask of its runs; less if eta or gamma is a function of t.
 
         >>> import coldq
         >>> X = coldq.Box(0.0, 1.0, dim=1)
-        >>> coldq.COLDQ(X, horizon=100).premises.gamma, coldq.COLDQ.anytime(X).premises.least(3.0)
+        >>> anytime = coldq.COLDQ.anytime(X)
+        >>> coldq.COLDQ(X, horizon=100).assumptions.gamma, anytime.assumptions.least(3.0)
         (array(50.), np.float64(4.5))
         """
         if not (callable(self.eta) or callable(self.gamma)):
@@ -266,14 +267,16 @@ class COLDQ(Learner):
 
         return WeightedStep(self.alpha, lambda t: value_at(self.gamma, t), of_run)
 
-    def promise(self, n_constraints: int, **assumed: Any) -> Promise:
-        """The bounds before a run, for assumed constants; keywords as in :func:`coldq.promised`.
+    def a_priori_bounds(self, n_constraints: int, **assumed: Any) -> APrioriBounds:
+        """The bounds before a run, for assumed constants.
+
+        Its keywords are those of :func:`coldq.a_priori_bounds`.
 
         For another horizon T', constant eta and gamma are scaled to eta T / T' and gamma T' / T.
 
         >>> import coldq
         >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=1000)
-        >>> promise = learner.promise(1, gradient_bound=1.0, constraint_bound=1.0)
+        >>> promise = learner.a_priori_bounds(1, gradient_bound=1.0, constraint_bound=1.0)
         >>> promise.useful_from, promise.guarantees[2].bound.round(2)
         (8, np.float64(7.99))
         """
@@ -286,7 +289,7 @@ class COLDQ(Learner):
             gamma = self.gamma if callable(self.gamma) else self.gamma * longer
             return COLDQ(self.domain, T, alpha=self.alpha, eta=eta, gamma=gamma)
 
-        return promised(self, at, n_constraints, **assumed)
+        return a_priori_bounds(self, at, n_constraints, **assumed)
 
     def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> QueueState:
         """The state before slot 1: x_1 = `start`, or the point of X nearest to the origin.

@@ -13,10 +13,10 @@ from coldq.learners.card import GRADIENT_ELSEWHERE, WHOLE_STEP, Card, Claim, Rat
 from coldq.learners.coldq import COLDQ
 from coldq.learners.experts import ExpertLearner
 from coldq.slot.schedules import Power
+from coldq.theory.a_priori import APrioriBounds, a_priori_bounds
+from coldq.theory.assumptions import DoublyBounded
+from coldq.theory.constants import Guarantee, RunConstants
 from coldq.theory.guarantees import expert_guarantees
-from coldq.theory.known import Guarantee, Known
-from coldq.theory.premises import DoublyBounded
-from coldq.theory.promise import Promise, promised
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -80,23 +80,23 @@ class COLDQExpert(ExpertLearner):
         self._set_common(domain, horizon, kappa, gradient)
         self._set(epsilon=positive("epsilon", one_real("epsilon", epsilon)))
 
-    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+    def guarantees(self, constants: RunConstants) -> tuple[Guarantee, ...]:
         """The corollary on expert tracking for these parameters and what is known of a run.
 
         >>> import coldq
         >>> learner = coldq.COLDQExpert(coldq.Box(0.0, 1.0, dim=2), horizon=100)
-        >>> known = coldq.bounds.Known(
+        >>> constants = coldq.bounds.RunConstants(
         ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
         ...     n_constraints=1, constraint_variation=0.0, path_length=0.0)
-        >>> learner.guarantees(known)[0].bound
+        >>> learner.guarantees(constants)[0].bound
         np.float64(66.980...)
         """
         pool = self._pool_of(0)
         alphas = [Power(0.5, scale) for scale in pool.alpha.scale]  # type: ignore[attr-defined]
-        return expert_guarantees(alphas, self.kappa, pool.gamma, known)
+        return expert_guarantees(alphas, self.kappa, pool.gamma, constants)
 
     @property
-    def premises(self) -> DoublyBounded:
+    def assumptions(self) -> DoublyBounded:
         """What the corollary asks of its runs: that of COLDQ, of every expert."""
         pool = self._pool_of(1)  # whose alpha has a row for each expert
 
@@ -105,12 +105,14 @@ class COLDQExpert(ExpertLearner):
 
         return DoublyBounded(pool.alpha, pool.eta, pool.gamma, queues)
 
-    def promise(self, n_constraints: int, **assumed: Any) -> Promise:
-        """The bounds before a run, for assumed constants; keywords as in :func:`coldq.promised`.
+    def a_priori_bounds(self, n_constraints: int, **assumed: Any) -> APrioriBounds:
+        """The bounds before a run, for assumed constants.
+
+        Its keywords are those of :func:`coldq.a_priori_bounds`.
 
         >>> import coldq
         >>> learner = coldq.COLDQExpert(coldq.Box(0.0, 1.0, dim=2), horizon=1000)
-        >>> learner.promise(1, gradient_bound=1.0, constraint_bound=1.0).useful_from
+        >>> learner.a_priori_bounds(1, gradient_bound=1.0, constraint_bound=1.0).useful_from
         16
         """
 
@@ -119,7 +121,7 @@ class COLDQExpert(ExpertLearner):
             scaled = {"kappa": kappa, "gradient": self.gradient}
             return COLDQExpert(self.domain, T, float(self.epsilon), **scaled)
 
-        return promised(self, at, n_constraints, **assumed)
+        return a_priori_bounds(self, at, n_constraints, **assumed)
 
     def _pool_of(self, axes: int) -> COLDQ:
         T = float(self.horizon or 0)

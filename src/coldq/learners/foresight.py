@@ -236,7 +236,7 @@ class Foresight(Value):
                 f"but is a {type(given).__name__} beside a {type(constraint).__name__}"
             )
 
-    def certificate(self, state: Any, delay: int = 0) -> dict[str, Any]:
+    def bound_report(self, state: Any, delay: int = 0) -> dict[str, Any]:
         """What was booked so far, and the overdraft beside the most that it can be."""
         if self.violation_rate is None:
             bound = np.full(state.t.shape, np.nan)

@@ -19,8 +19,8 @@ from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Power, Schedule, as_schedule, number_at
 from coldq.slot.step import solve
 from coldq.solver.api import AFTER
-from coldq.theory.known import Guarantee, Known
-from coldq.theory.premises import WeightedStep, queue_again
+from coldq.theory.assumptions import WeightedStep, queue_again
+from coldq.theory.constants import Guarantee, RunConstants
 
 READINGS = ("drift", "comparison")
 ZERO = np.zeros(())
@@ -129,7 +129,7 @@ class RECOO(Algorithm):
         """
         return cls(domain, alpha=Power(1.0, positive("mu", mu)), **parameters)
 
-    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+    def guarantees(self, constants: RunConstants) -> tuple[Guarantee, ...]:
         """Theorem 1 of COLDQ's paper, which asks nothing of a queue, and a bound by the weights.
 
         The weights gamma_t Q_t are at least gamma_t eta_t from slot 2 on, so that with the default
@@ -138,16 +138,16 @@ class RECOO(Algorithm):
 
         >>> import coldq
         >>> learner = coldq.RECOO(coldq.Box(0.0, 1.0, dim=2))
-        >>> known = coldq.bounds.Known(
+        >>> constants = coldq.bounds.RunConstants(
         ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
         ...     n_constraints=1, constraint_variation=0.0, path_length=0.0)
-        >>> learner.guarantees(known)[2].bound
+        >>> learner.guarantees(constants)[2].bound
         np.float64(38.353...)
         """
-        return self.premises.guarantees(known)
+        return self.assumptions.guarantees(constants)
 
     @property
-    def premises(self) -> WeightedStep:
+    def assumptions(self) -> WeightedStep:
         """What these ask of its runs; with ``keep=["queue"]`` its weights are known."""
 
         def least(t: Array) -> Array:

@@ -229,6 +229,6 @@ class SafetyMargin(Forecasting):
         self._set_inside(learner, ahead)
         self._set(violation_rate=ahead.violation_rate, tolerance=ahead.tolerance)
 
-    def certificate(self, state: AheadState, delay: int = 0) -> dict[str, Any]:
-        """As :meth:`coldq.SelfTuning.certificate`."""
-        return self._ahead.certificate(state, delay)
+    def bound_report(self, state: AheadState, delay: int = 0) -> dict[str, Any]:
+        """The violation budget beside its bounds, as :meth:`coldq.SelfTuning.bound_report`."""
+        return self._ahead.bound_report(state, delay)

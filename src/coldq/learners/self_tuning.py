@@ -305,16 +305,16 @@ class SelfTuning(Algorithm):
             rho = np.where(rho > 0.0, rho, np.where(height > 0.0, height, 1.0))
         return rho, steepest
 
-    def certificate(self, state: SelfTuningState, delay: int = 0) -> dict[str, Any]:
+    def bound_report(self, state: SelfTuningState, delay: int = 0) -> dict[str, Any]:
         """What was booked so far, and the overdraft beside the most that it can be.
 
         >>> import coldq
         >>> learner = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=1), violation_rate=0.1)
-        >>> found = learner.certificate(learner.init(1))
+        >>> found = learner.bound_report(learner.init(1))
         >>> float(found["overdraft"]), float(found["overdraft_bound"])
         (0.0, 5.0)
         """
-        return self._ahead.certificate(state, delay)
+        return self._ahead.bound_report(state, delay)
 
     def regret_bound(self, state: SelfTuningState, path_length: ArrayLike = 0.0) -> Array:
         """The most that the losses so far can be above those of decisions with such a path.

@@ -19,8 +19,8 @@ from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Constant, Power, Schedule, as_schedule
 from coldq.slot.step import solve
 from coldq.solver.api import AHEAD
-from coldq.theory.known import Guarantee, Known
-from coldq.theory.premises import WeightedStep
+from coldq.theory.assumptions import WeightedStep
+from coldq.theory.constants import Guarantee, RunConstants
 
 LIPSCHITZ = ("vector", "rows")  # of which the theory's constant is
 
@@ -135,15 +135,15 @@ class Yi2021(Learner):
         np.float64(3.0)
         """
         one_of("reading", reading, LIPSCHITZ)
-        known = ConstantsOf(problem, parameters)
+        constants = ConstantsOf(problem, parameters)
         if "alpha" not in parameters and "alpha0" not in parameters:
-            parameters["alpha0"] = known.diameter / known.gradient_bound
+            parameters["alpha0"] = constants.diameter / constants.gradient_bound
         if not {"gamma", "gamma0"} & set(parameters) and "alpha0" in parameters:
-            scale = np.sqrt(2.0 * parameters["alpha0"]) * lipschitz_of(known, reading)
+            scale = np.sqrt(2.0 * parameters["alpha0"]) * lipschitz_of(constants, reading)
             parameters["gamma0"] = 1.0 / scale
         return cls._of(problem, **parameters)
 
-    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+    def guarantees(self, constants: RunConstants) -> tuple[Guarantee, ...]:
         """Theorem 1 of COLDQ's paper with its alpha_t = 1 / alpha_t, and a bound by the weights.
 
         The weights are zero until a row is violated, so that before a run nothing but N G T is
@@ -151,16 +151,16 @@ class Yi2021(Learner):
 
         >>> import coldq
         >>> learner = coldq.Yi2021(coldq.Box(0.0, 1.0, dim=2), horizon=100, alpha0=1.0, gamma0=1.0)
-        >>> known = coldq.bounds.Known(
+        >>> constants = coldq.bounds.RunConstants(
         ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
         ...     n_constraints=1, constraint_variation=0.0, path_length=0.0)
-        >>> [guarantee.bound.round(3) for guarantee in learner.guarantees(known)[1:3]]
+        >>> [guarantee.bound.round(3) for guarantee in learner.guarantees(constants)[1:3]]
         [np.float64(44.5), np.float64(100.0)]
         """
-        return self.premises.guarantees(known)
+        return self.assumptions.guarantees(constants)
 
     @property
-    def premises(self) -> WeightedStep:
+    def assumptions(self) -> WeightedStep:
         """What these ask of its runs: an alpha_t that does not grow."""
 
         def of_run(trace: Any) -> Array:
@@ -200,6 +200,6 @@ class Yi2021(Learner):
         return self.gamma(before.t + 1)[..., None] * (2.0 * after.queue - before.queue)
 
 
-def lipschitz_of(known: ConstantsOf, reading: str) -> Any:
+def lipschitz_of(constants: ConstantsOf, reading: str) -> Any:
     """L in the reading that a ``for_problem`` was asked for."""
-    return known.vector_lipschitz if reading == "vector" else known.constraint_lipschitz
+    return constants.vector_lipschitz if reading == "vector" else constants.constraint_lipschitz

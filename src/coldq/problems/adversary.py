@@ -63,7 +63,7 @@ class Adversary(Problem):
     >>> for greed in (0.0, 1.0):
     ...     problem = coldq.problems.Adversary(greed=greed, switches=4, horizon=200)
     ...     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=range(4))
-    ...     assert coldq.certify(trace).holds
+    ...     assert coldq.bound_report(trace).holds
     ...     shares.append((trace.violation > 1e-6).mean())
     >>> bool(shares[0] < 0.1 < shares[1])
     True

@@ -72,7 +72,7 @@ def simulate(
     keep
         What else to record: any of "decisions", "queue", "multipliers", "margin", and on a network
         "agent_loss", "agent_violation". Of an adversary, and of any problem that is not the
-        library's, the decisions are always kept: regret and certificates show them to it again.
+        library's, the decisions are always kept: regret and bound reports show them to it again.
     start
         x_1, if not the learner's default.
     progress
@@ -145,7 +145,7 @@ def play(
         if len(waiting) > delay:
             before, state = state, learner.update(state, waiting.popleft())
             if budget:
-                found = learner.certificate(state, delay)  # type: ignore[attr-defined]
+                found = learner.bound_report(state, delay)  # type: ignore[attr-defined]
                 budget["booked"][:, t - 1 - delay] = state.violated > before.violated
                 for name in BUDGET[1:]:
                     budget[name][:, t - 1 - delay] = found[name]

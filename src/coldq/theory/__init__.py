@@ -13,13 +13,13 @@ from coldq.theory.bounds import (
     theorem_2,
     theorem_3,
 )
+from coldq.theory.constants import Guarantee, RunConstants
 from coldq.theory.corollaries import Bounds, corollary_1, corollary_2, corollary_3
-from coldq.theory.known import Guarantee, Known
 
 __all__ = [
     "Bounds",
     "Guarantee",
-    "Known",
+    "RunConstants",
     "corollary_1",
     "corollary_2",
     "corollary_3",

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from coldq.base.arrays import Array, as_array, fraction, least_zero, positive, quiet, whole_number
 from coldq.base.errors import InvalidInput
 from coldq.slot.schedules import as_schedule
-from coldq.theory.known import Known
+from coldq.theory.constants import RunConstants
 
 
 @quiet
@@ -103,16 +103,18 @@ def theorem_1(
 
     >>> from coldq import bounds
     >>> from coldq.slot.schedules import Power
-    >>> known = dict(diameter=2.0, gradient_bound=1.0)
-    >>> bounds.theorem_1(Power(0.5), 100, path_length=0.0, **known).round(3)
+    >>> constants = dict(diameter=2.0, gradient_bound=1.0)
+    >>> bounds.theorem_1(Power(0.5), 100, path_length=0.0, **constants).round(3)
     np.float64(46.647)
     """
-    known = Known(horizon, diameter, gradient_bound, 0.0, 0, 0.0, path_length, moves).checked()
-    return _theorem_1(steps_of(alpha, horizon), known)
+    constants = RunConstants(
+        horizon, diameter, gradient_bound, 0.0, 0, 0.0, path_length, moves
+    ).checked()
+    return _theorem_1(steps_of(alpha, horizon), constants)
 
 
-def _theorem_1(steps: Array, known: Known) -> Array:
-    return _tracking(steps, known) + known.gradient_bound * known.diameter
+def _theorem_1(steps: Array, constants: RunConstants) -> Array:
+    return _tracking(steps, constants) + constants.gradient_bound * constants.diameter
 
 
 @quiet
@@ -140,24 +142,24 @@ def theorem_2(
 
     >>> from coldq import bounds
     >>> from coldq.slot.schedules import Power
-    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> constants = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
     >>> bounds.theorem_2(Power(0.5), 100, eta=0.01, gamma=50.0, constraint_variation=0.0,
-    ...                  path_length=0.0, **known).round(3)
+    ...                  path_length=0.0, **constants).round(3)
     np.float64(9.893)
     """
-    known = Known(
+    constants = RunConstants(
         horizon, diameter, gradient_bound, constraint_bound, n_constraints, constraint_variation,
         path_length, moves,
     ).checked()  # fmt: skip
     return _theorem_2(
-        steps_of(alpha, horizon), fraction("eta", eta), positive("gamma", gamma), known
+        steps_of(alpha, horizon), fraction("eta", eta), positive("gamma", gamma), constants
     )
 
 
-def _theorem_2(steps: Array, eta: Array, gamma: Array, known: Known) -> Array:
-    T, R, D, G, N, V = known.symbols
+def _theorem_2(steps: Array, eta: Array, gamma: Array, constants: RunConstants) -> Array:
+    T, R, D, G, N, V = constants.symbols
     H = np.maximum(G, eta * gamma)
-    tracking = _tracking(steps, known)
+    tracking = _tracking(steps, constants)
     drift = H * np.sqrt(N) / (eta * gamma) * V + 2.0 * N * H * H * T / gamma
     return drift + (tracking + D * R * T) / gamma + N * G
 
@@ -189,21 +191,21 @@ def floor_violation(
 
     >>> from coldq import bounds
     >>> from coldq.slot.schedules import Power
-    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> constants = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
     >>> bounds.floor_violation(Power(0.5), 100, gamma=50.0, constraint_variation=0.0,
-    ...                        path_length=0.0, **known).round(3)
+    ...                        path_length=0.0, **constants).round(3)
     np.float64(5.893)
     """
-    known = Known(
+    constants = RunConstants(
         horizon, diameter, gradient_bound, constraint_bound, n_constraints, constraint_variation,
         path_length, moves,
     ).checked()  # fmt: skip
-    return _floor_violation(steps_of(alpha, horizon), positive("gamma", gamma), known)
+    return _floor_violation(steps_of(alpha, horizon), positive("gamma", gamma), constants)
 
 
-def _floor_violation(steps: Array, gamma: Array, known: Known) -> Array:
-    T, R, D, G, N, V = known.symbols
-    tracking = _tracking(steps, known)
+def _floor_violation(steps: Array, gamma: Array, constants: RunConstants) -> Array:
+    T, R, D, G, N, V = constants.symbols
+    tracking = _tracking(steps, constants)
     return np.sqrt(N) * V + (tracking + D * R * T) / gamma + N * G
 
 
@@ -231,12 +233,14 @@ def theorem_3(
     >>> bounds.theorem_3(Power(1.0, 0.5), 100, mu=0.5, diameter=2.0, gradient_bound=1.0).round(3)
     np.float64(4.594)
     """
-    known = Known(horizon, diameter, gradient_bound, 0.0, 0, 0.0, mu=positive("mu", mu)).checked()
-    return _theorem_3(steps_of(alpha, horizon), known)
+    constants = RunConstants(
+        horizon, diameter, gradient_bound, 0.0, 0, 0.0, mu=positive("mu", mu)
+    ).checked()
+    return _theorem_3(steps_of(alpha, horizon), constants)
 
 
-def _theorem_3(steps: Array, known: Known) -> Array:
-    R, D, mu = known.diameter, known.gradient_bound, np.asarray(known.mu)
+def _theorem_3(steps: Array, constants: RunConstants) -> Array:
+    R, D, mu = constants.diameter, constants.gradient_bound, np.asarray(constants.mu)
     # alpha_t - alpha_{t-1} carries the rounding of alpha_t, which for alpha = mu t would add up.
     rises = np.diff(steps[..., :-1], axis=-1) - mu[..., None]
     rises = np.where(rises > 1e-12 * steps[..., 1:-1], rises, 0.0).sum(axis=-1)
@@ -277,18 +281,20 @@ def expert_regret(
     """
     if not isinstance(alpha, list | tuple) or not alpha:
         raise InvalidInput(f"alpha must be a list of schedules, one an expert, but is {alpha!r}")
-    known = Known(horizon, diameter, gradient_bound, 0.0, 0, 0.0, path_length, moves).checked()
+    constants = RunConstants(
+        horizon, diameter, gradient_bound, 0.0, 0, 0.0, path_length, moves
+    ).checked()
     pool = [steps_of(schedule, horizon) for schedule in alpha]
-    return _expert_regret(pool, positive("kappa", kappa), known)
+    return _expert_regret(pool, positive("kappa", kappa), constants)
 
 
-def _expert_regret(pool: list[Array], kappa: Array, known: Known) -> Array:
-    D, R, M = known.gradient_bound, known.diameter, len(pool)
+def _expert_regret(pool: list[Array], kappa: Array, constants: RunConstants) -> Array:
+    D, R, M = constants.gradient_bound, constants.diameter, len(pool)
     each = [
-        _theorem_1(steps, known) + np.log(m * (m + 1.0) * M / (M + 1.0)) / kappa
+        _theorem_1(steps, constants) + np.log(m * (m + 1.0) * M / (M + 1.0)) / kappa
         for m, steps in enumerate(pool, 1)
     ]
-    return np.min(each, axis=0) + kappa * D * D * R * R * known.horizon / 2.0
+    return np.min(each, axis=0) + kappa * D * D * R * R * constants.horizon / 2.0
 
 
 @quiet
@@ -316,19 +322,19 @@ def expert_violation(
 
     >>> from coldq import bounds
     >>> from coldq.slot.schedules import Power
-    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> constants = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
     >>> bounds.expert_violation(Power(0.5), 100, gamma=500.0, constraint_variation=0.0,
-    ...                         **known).round(3)
+    ...                         **constants).round(3)
     np.float64(6.688)
     """
-    known = Known(
+    constants = RunConstants(
         horizon, diameter, gradient_bound, constraint_bound, n_constraints, constraint_variation
     ).checked()
-    return _expert_violation(steps_of(alpha, horizon), positive("gamma", gamma), known)
+    return _expert_violation(steps_of(alpha, horizon), positive("gamma", gamma), constants)
 
 
-def _expert_violation(steps: Array, gamma: Array, known: Known) -> Array:
-    T, R, D, G, N, V = known.symbols
+def _expert_violation(steps: Array, gamma: Array, constants: RunConstants) -> Array:
+    T, R, D, G, N, V = constants.symbols
     slots = D * R * (T - 1.0) + R * R * steps[..., :-1].sum(axis=-1)
     return np.sqrt(N) * V + slots / gamma + N * G
 
@@ -383,47 +389,48 @@ def step_violation(
         Which slots have a feasible decision, T values on the last axis; by default all.
 
     >>> from coldq import bounds
-    >>> known = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
+    >>> constants = dict(diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1)
     >>> by_weight = [
-    ...     bounds.step_violation(1.0, 100, weights=w, constraint_variation=0.0, **known).round(2)
+    ...     bounds.step_violation(
+    ...         1.0, 100, weights=w, constraint_variation=0.0, **constants).round(2)
     ...     for w in (0.0, 50.0, float("inf"))]
     >>> by_weight
     [np.float64(100.0), np.float64(7.19), np.float64(1.0)]
     """
-    known = Known(
+    constants = RunConstants(
         horizon, diameter, gradient_bound, constraint_bound, n_constraints, constraint_variation,
         feasible=feasible,
     ).checked()  # fmt: skip
-    T = known.horizon
+    T = constants.horizon
     least = weights(np.arange(1.0, T)) if callable(weights) else weights
     steps = steps_of(alpha, T, falling=True)
-    return _step_violation(steps, least_zero("weights", least, finite=False), known)
+    return _step_violation(steps, least_zero("weights", least, finite=False), constants)
 
 
-def _step_violation(steps: Array, weights: Array, known: Known) -> Array:
-    _, R, D, G, N, V = known.symbols
+def _step_violation(steps: Array, weights: Array, constants: RunConstants) -> Array:
+    _, R, D, G, N, V = constants.symbols
     R, D, all_rows = (np.asarray(symbol)[..., None] for symbol in (R, D, N * G))
     alpha = steps[..., :-1]
     c = np.minimum(R, R / 2.0 + D / (4.0 * alpha))
     slots = c * (D + 2.0 * alpha * (R - c)) / weights
-    slots = np.where(np.atleast_1d(known.feasible)[..., : alpha.shape[-1]], slots, np.inf)
+    slots = np.where(np.atleast_1d(constants.feasible)[..., : alpha.shape[-1]], slots, np.inf)
     slots = np.fmin(slots, all_rows)  # 0 / 0, where no weight holds a row, is N G
     return np.sqrt(N) * V + N * G + slots.sum(axis=-1)
 
 
-def _tracking(steps: Array, known: Known) -> Array:
+def _tracking(steps: Array, constants: RunConstants) -> Array:
     """What Lemma 3 sums to: ``2 R path + D^2 / 4 sum 1 / alpha_t + R^2 alpha_T``."""
-    R, D, path = known.diameter, known.gradient_bound, _weighted_path(steps, known)
+    R, D, path = constants.diameter, constants.gradient_bound, _weighted_path(steps, constants)
     return 2.0 * R * path + D * D / 4.0 * (1.0 / steps).sum(axis=-1) + R * R * steps[..., -1]
 
 
-def _weighted_path(steps: Array, known: Known) -> Array:
+def _weighted_path(steps: Array, constants: RunConstants) -> Array:
     """``sum_{t=2}^T alpha_{t-1} |x*_t - x*_{t-1}|``, or at least that."""
-    if (known.path_length is None) == (known.moves is None):
+    if (constants.path_length is None) == (constants.moves is None):
         raise InvalidInput("give either path_length or moves, the distances slot by slot")
-    if known.moves is None:
-        return steps[..., -2] * least_zero("path_length", known.path_length)
-    slots = least_zero("moves", known.moves, finite=False)
+    if constants.moves is None:
+        return steps[..., -2] * least_zero("path_length", constants.path_length)
+    slots = least_zero("moves", constants.moves, finite=False)
     if slots.shape[-1:] != steps.shape[-1:]:
         raise InvalidInput(
             f"moves must have {steps.shape[-1]} entries on its last axis, one a slot, but has "

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq.base.arrays import exponent, least_zero, positive, quiet
-from coldq.theory.known import Known
+from coldq.theory.constants import RunConstants
 
 
 class Bounds(NamedTuple):
@@ -56,7 +56,7 @@ def corollary_1(
     (np.float64(452.0), np.float64(9.09))
     """
     T, R, D, G, N, V = (
-        Known(horizon, diameter, gradient_bound, constraint_bound, n_constraints,
+        RunConstants(horizon, diameter, gradient_bound, constraint_bound, n_constraints,
               constraint_variation).checked().symbols
     )  # fmt: skip
     P = least_zero("path_length", path_length)
@@ -96,7 +96,7 @@ def corollary_2(
     (np.float64(7.105), np.float64(13.001))
     """
     T, R, D, G, N, V = (
-        Known(horizon, diameter, gradient_bound, constraint_bound, n_constraints,
+        RunConstants(horizon, diameter, gradient_bound, constraint_bound, n_constraints,
               constraint_variation).checked().symbols
     )  # fmt: skip
     mu, epsilon = positive("mu", mu), positive("epsilon", epsilon)
@@ -135,7 +135,7 @@ def corollary_3(
     (np.float64(1190.629), np.float64(6.373))
     """
     T, R, D, G, N, V = (
-        Known(horizon, positive("diameter", diameter), gradient_bound, constraint_bound,
+        RunConstants(horizon, positive("diameter", diameter), gradient_bound, constraint_bound,
               n_constraints, constraint_variation).checked().symbols
     )  # fmt: skip
     P = least_zero("path_length", path_length)

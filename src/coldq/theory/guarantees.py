@@ -18,14 +18,14 @@ from coldq.theory.bounds import (
     _theorem_3,
     steps_of,
 )
-from coldq.theory.known import Guarantee, Known
+from coldq.theory.constants import Guarantee, RunConstants
 
 WEIGHT = "the step's weight"
 
 
 @quiet
 def step_guarantees(
-    alpha: Any, least: Callable[[Array], Array], known: Known
+    alpha: Any, least: Callable[[Array], Array], constants: RunConstants
 ) -> tuple[Guarantee, ...]:
     """What holds for every learner whose step of slot t minimises over X
 
@@ -44,42 +44,45 @@ def step_guarantees(
     The violation is :func:`coldq.bounds.step_violation`'s.
 
     >>> import numpy as np
-    >>> from coldq.bounds import Known
+    >>> from coldq.theory import RunConstants
     >>> from coldq.theory.guarantees import step_guarantees
-    >>> known = Known(horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
-    ...               n_constraints=1, constraint_variation=0.0, path_length=0.0)
-    >>> hard = step_guarantees(5.0, lambda t: np.full(t.shape, np.inf), known)[2]
+    >>> constants = RunConstants(
+    ...     horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
+    ...     n_constraints=1, constraint_variation=0.0, path_length=0.0)
+    >>> hard = step_guarantees(5.0, lambda t: np.full(t.shape, np.inf), constants)[2]
     >>> hard.measure, hard.bound
     ('hard violation', np.float64(1.0))
     """
-    known, steps = known.checked(), steps_of(alpha, known.horizon)
-    regrets = _regrets(steps, known)
-    if known.n_constraints == 0:
+    constants, steps = constants.checked(), steps_of(alpha, constants.horizon)
+    regrets = _regrets(steps, constants)
+    if constants.n_constraints == 0:
         return regrets
-    violation = _by_weight(steps, least, known)
+    violation = _by_weight(steps, least, constants)
     kinds = ("hard violation", "soft violation")
     return (*regrets, *(Guarantee(kind, WEIGHT, violation, slotwise=True) for kind in kinds))
 
 
 @quiet
-def coldq_guarantees(alpha: Any, eta: Any, gamma: Any, known: Known) -> tuple[Guarantee, ...]:
+def coldq_guarantees(
+    alpha: Any, eta: Any, gamma: Any, constants: RunConstants
+) -> tuple[Guarantee, ...]:
     """All that theory promises for a run of COLDQ; see ``COLDQ.guarantees``.
 
     Its weights are its queues, so that what holds for every step holds for its own.
     """
-    known, steps = known.checked(), steps_of(alpha, known.horizon)
-    regrets = _regrets(steps, known)
-    if known.n_constraints == 0:
+    constants, steps = constants.checked(), steps_of(alpha, constants.horizon)
+    regrets = _regrets(steps, constants)
+    if constants.n_constraints == 0:
         return regrets
-    eta, gamma, still = fraction("eta", eta), positive("gamma", gamma), known.still()
+    eta, gamma, still = fraction("eta", eta), positive("gamma", gamma), constants.still()
     drift, floor = (
-        np.where(known.common, fixed, moving)[()]
+        np.where(constants.common, fixed, moving)[()]
         for fixed, moving in (
-            [_theorem_2(steps, eta, gamma, k) for k in (still, known)],
-            [_floor_violation(steps, gamma, k) for k in (still, known)],
+            [_theorem_2(steps, eta, gamma, k) for k in (still, constants)],
+            [_floor_violation(steps, gamma, k) for k in (still, constants)],
         )
     )
-    weight = _by_weight(steps, lambda t: np.broadcast_to(gamma, t.shape), known)
+    weight = _by_weight(steps, lambda t: np.broadcast_to(gamma, t.shape), constants)
     return (
         *regrets,
         Guarantee("hard violation", "Theorem 2", drift),
@@ -92,34 +95,34 @@ def coldq_guarantees(alpha: Any, eta: Any, gamma: Any, known: Known) -> tuple[Gu
 
 @quiet
 def expert_guarantees(
-    pool: list[Any], kappa: Any, gamma: Any, known: Known
+    pool: list[Any], kappa: Any, gamma: Any, constants: RunConstants
 ) -> tuple[Guarantee, ...]:
     """All that theory promises for a run of COLDQ-Expert; see ``COLDQExpert.guarantees``."""
-    known, source = known.checked(), "Corollary 3"
-    steps = [steps_of(alpha, known.horizon) for alpha in pool]
+    constants, source = constants.checked(), "Corollary 3"
+    steps = [steps_of(alpha, constants.horizon) for alpha in pool]
     regrets = tuple(
         Guarantee(kind, source, _expert_regret(steps, positive("kappa", kappa), k))
-        for kind, k in (("dynamic regret", known), ("static regret", known.still()))
+        for kind, k in (("dynamic regret", constants), ("static regret", constants.still()))
     )
-    if known.n_constraints == 0:
+    if constants.n_constraints == 0:
         return regrets
-    violation = _expert_violation(np.max(steps, axis=0), positive("gamma", gamma), known)
+    violation = _expert_violation(np.max(steps, axis=0), positive("gamma", gamma), constants)
     kinds = ("hard violation", "soft violation")
     return (*regrets, *(Guarantee(kind, source, violation) for kind in kinds))
 
 
-def _regrets(steps: Array, known: Known) -> tuple[Guarantee, ...]:
+def _regrets(steps: Array, constants: RunConstants) -> tuple[Guarantee, ...]:
     """Theorem 1, and Theorem 3 where losses are strongly convex and it says more."""
-    static = Guarantee("static regret", "Theorem 1", _theorem_1(steps, known.still()))
-    if known.mu > 0.0:
-        strong = _theorem_3(steps, known)
+    static = Guarantee("static regret", "Theorem 1", _theorem_1(steps, constants.still()))
+    if constants.mu > 0.0:
+        strong = _theorem_3(steps, constants)
         if (strong < static.bound).all():
             static = static._replace(source="Theorem 3", bound=strong)
-    return Guarantee("dynamic regret", "Theorem 1", _theorem_1(steps, known)), static
+    return Guarantee("dynamic regret", "Theorem 1", _theorem_1(steps, constants)), static
 
 
-def _by_weight(steps: Array, least: Callable[[Array], Array], known: Known) -> Array:
-    weights = known.weights
+def _by_weight(steps: Array, least: Callable[[Array], Array], constants: RunConstants) -> Array:
+    weights = constants.weights
     if weights is None:
-        weights = least(np.arange(1.0, known.horizon))
-    return _step_violation(steps, weights, known)
+        weights = least(np.arange(1.0, constants.horizon))
+    return _step_violation(steps, weights, constants)

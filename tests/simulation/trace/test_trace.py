@@ -147,7 +147,7 @@ def test_a_file_gives_every_bit_back_and_learner_and_problem_with_it(make, tmp_p
 def test_a_loaded_trace_is_certified_as_before_and_its_state_goes_on(trace, tmp_path) -> None:
     trace.save(tmp_path / "run.npz")
     again = coldq.Trace.load(tmp_path / "run.npz")
-    before, after = coldq.certify(trace), coldq.certify(again)
+    before, after = coldq.bound_report(trace), coldq.bound_report(again)
     assert str(after) == str(before) and json.dumps(after.to_dict()) == json.dumps(before.to_dict())
     feedback = coldq.Feedback(coldq.Linear(np.ones(3)), coldq.Affine(np.ones((2, 3)), [1.0, 2.0]))
     if trace is TRACE:
@@ -176,7 +176,7 @@ def test_what_cannot_be_described_stays_as_text_and_it_says_so(tmp_path: Path) -
     with pytest.raises(coldq.InvalidInput, match=r"needs the problem .*load\(path, problem=...\)"):
         coldq.dynamic_regret(again)
     with pytest.raises(coldq.InvalidInput, match=r"needs the learner"):
-        coldq.certify(again)
+        coldq.bound_report(again)
     with pytest.raises(coldq.InvalidInput, match="a problem needs domain, which this has not"):
         coldq.constraint_variation(again.problem, again.seeds)
     with pytest.warns(coldq.KeptAsText):

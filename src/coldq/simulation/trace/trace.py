@@ -108,7 +108,7 @@ class Trace(Tabular):
         >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=range(3))
         >>> trace.save(path)
         >>> again = coldq.Trace.load(path)
-        >>> again, again.problem == problem, coldq.certify(again).holds
+        >>> again, again.problem == problem, coldq.bound_report(again).holds
         (Trace(COLDQ on OnlineLinear: 3 seeds, 50 slots, 3 constraints), True, True)
         """
         arrays = {name: getattr(self, name) for name in ("loss", "constraint", *OPTIONAL)}
@@ -119,7 +119,7 @@ class Trace(Tabular):
         """The trace that :meth:`save` wrote, bit for bit. Nothing in the file is executed.
 
         Where the file has the learner or the problem as text only, what needs them, such as regret
-        and certificates, is refused with a sentence; a :class:`~coldq.KeptAsText` warning says so.
+        and bound reports, is refused with a sentence; a :class:`~coldq.KeptAsText` warning says so.
         `learner` and `problem` give them back, and others than the file describes are refused;
         without its learner `state` is a dictionary of arrays. A file that is damaged, or none of
         ours, is a :class:`~coldq.NotReadable`.

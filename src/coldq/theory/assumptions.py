@@ -11,8 +11,8 @@ import numpy as np
 from coldq.base.arrays import Array
 from coldq.base.errors import InvalidInput
 from coldq.theory.bounds import queue_ceiling, steps_of
+from coldq.theory.constants import Guarantee, RunConstants
 from coldq.theory.guarantees import step_guarantees
-from coldq.theory.known import Guarantee, Known
 
 ROUNDING = 1e-9  # relative; what a comparator or a sum may be off by
 
@@ -25,7 +25,7 @@ class Assumption:
 
     The verdict is "holds", "spot-checked" (at some points of some slots), "fails" or "unknown".
 
-    >>> from coldq.theory.premises import Assumption
+    >>> from coldq.theory.assumptions import Assumption
     >>> print(Assumption("0 < eta < 1", "holds", "eta = 0.01"))
     holds         0 < eta < 1: eta = 0.01
     """
@@ -40,16 +40,16 @@ class Assumption:
 
 def in_words(values: Array) -> str:
     """The least and the greatest of several numbers."""
-    known = values[~np.isnan(values)]
-    if not known.size:
+    finite = values[~np.isnan(values)]
+    if not finite.size:
         return "undefined"
-    low, high = f"{known.min():.4g}", f"{known.max():.4g}"
+    low, high = f"{finite.min():.4g}", f"{finite.max():.4g}"
     return low if low == high else f"{low} to {high}"
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedStep:
-    """The premises of what holds for every step that weighs its rows, see ``step_guarantees``.
+    """Assumptions of ``step_guarantees``, which hold for every step that weighs its rows.
 
     `alpha` is a schedule, and may have a row for each of several experts. `least` gives what the
     weights are at least in some slots, before a run; `of_run` gives the weights of a run's steps,
@@ -57,7 +57,7 @@ class WeightedStep:
 
     >>> import numpy as np, coldq
     >>> learner = coldq.RECOO(coldq.Box(0.0, 1.0, dim=1), gamma=2.0, eta=3.0)
-    >>> learner.premises.least(np.arange(1.0, 4.0))  # Q_1 = 0
+    >>> learner.assumptions.least(np.arange(1.0, 4.0))  # Q_1 = 0
     array([0., 6., 6.])
     """
 
@@ -89,9 +89,9 @@ class WeightedStep:
         words = f"at least {low}{when}" if own is None else f"from {low} to {high}"
         return Assumption(name, HOLDS if (weights >= 0.0).all() else FAILS, words)
 
-    def guarantees(self, known: Known) -> tuple[Guarantee, ...]:
+    def guarantees(self, constants: RunConstants) -> tuple[Guarantee, ...]:
         """What holds for every such step."""
-        return step_guarantees(self.alpha, self.least, known)
+        return step_guarantees(self.alpha, self.least, constants)
 
     def weights(self, trace: Any) -> Array | None:
         """``min_n w_t^n`` of the steps of a run, (S, T - 1); None where it does not tell them."""
@@ -104,7 +104,7 @@ class WeightedStep:
 
 @dataclass(frozen=True, eq=False)
 class DoublyBounded:
-    """The premises of the theorems on a queue between two bounds, for a learner's parameters.
+    """Assumptions of the theorems on a queue between two bounds, for a learner's parameters.
 
     `alpha` may have a row for each of several experts. `queues` gives the queues of a run, members
     before rows, and words for which these are; by default those of the states, which are the
@@ -112,7 +112,7 @@ class DoublyBounded:
 
     >>> import coldq
     >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), horizon=100)
-    >>> print(learner.premises.of_parameters(100)[1])
+    >>> print(learner.assumptions.of_parameters(100)[1])
     holds         0 < eta < 1: eta = 0.01
     """
 

@@ -11,7 +11,7 @@ from coldq.base.arrays import Array, least_zero, one_real, positive, whole_numbe
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class RunConstants:
     """What a bound of a whole run depends on, apart from the learner's own parameters.
 
     One of `path_length` and `moves` is given, as in :func:`coldq.bounds.theorem_1`. `mu` is zero
@@ -21,9 +21,9 @@ class Known:
     `weights` is the least weight that a run's steps gave a row, T - 1 values on the last axis, and
     None where they are not known: before a run, or if its queues were not kept.
 
-    >>> from coldq.bounds import Known
-    >>> Known(horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0, n_constraints=1,
-    ...       constraint_variation=0.0, path_length=0.0).mu
+    >>> from coldq.theory import RunConstants
+    >>> RunConstants(horizon=100, diameter=2.0, gradient_bound=1.0, constraint_bound=1.0,
+    ...              n_constraints=1, constraint_variation=0.0, path_length=0.0).mu
     0.0
     """
 
@@ -71,7 +71,7 @@ class Known:
             self.constraint_variation,
         )
 
-    def checked(self) -> Known:
+    def checked(self) -> RunConstants:
         """The same with every number checked, so that a theorem need not look again."""
         return replace(
             self,
@@ -86,7 +86,7 @@ class Known:
             ),
         )
 
-    def still(self) -> Known:
+    def still(self) -> RunConstants:
         """The same for decisions that never move."""
         return replace(self, path_length=0.0, moves=None)
 
@@ -97,7 +97,7 @@ class Guarantee(NamedTuple):
     `slotwise` says that slots without a feasible decision are counted in it, at what they may cost
     at the most; a bound without it is void where there is such a slot.
 
-    >>> from coldq.bounds import Guarantee
+    >>> from coldq.theory import Guarantee
     >>> Guarantee("dynamic regret", "Theorem 1", 3.0).source
     'Theorem 1'
     """
@@ -109,13 +109,13 @@ class Guarantee(NamedTuple):
 
 
 def steps_otherwise(learner: Any) -> bool:
-    """Whether a learner has premises that were said of another's `update`, not of its own."""
+    """Whether a learner has assumptions that were said of another's `update`, not of its own."""
 
     def place(name: str) -> int:
         kinds = type(learner).__mro__
         return next((k for k, kind in enumerate(kinds) if name in vars(kind)), -1)
 
-    return hasattr(learner, "premises") and place("update") < place("premises")
+    return hasattr(learner, "assumptions") and place("update") < place("assumptions")
 
 
 def _known_or_nan(name: str, value: Any) -> Array:

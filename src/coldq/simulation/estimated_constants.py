@@ -14,7 +14,7 @@ from coldq.base.errors import InvalidInput, NotRevealed
 from coldq.base.protocols import Constraint, Domain, Loss, Problem, require_problem
 from coldq.simulation.loop import replay, seed_tuple, somewhere
 from coldq.slot.constraints import largest
-from coldq.theory.known import one_number
+from coldq.theory.constants import one_number
 
 SPOTS, PAIRS = 32, 4  # slots and pairs of points at which convexity is looked at
 
@@ -22,20 +22,20 @@ Bound = tuple[Array | None, bool]
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
+class EstimatedConstants:
     """What the revealed functions say about the constants of the theorems, one number a seed.
 
     `gradient_bound` and `constraint_bound` bound |grad f_t| and |g_t| over the whole domain and all
     slots, in closed form: None where a loss or constraint has none. `gradient_exact` and
-    `constraint_exact` say whether they are the maxima or may be above them. `steepest` and
-    `tallest` are the largest values at the points that were looked at; of gradients also those of
-    slots whose maximum is known, and those at the decisions. `bends` is how far convexity failed
-    where it was looked at, at most zero if it did not, relative to the size of the functions; NaN
-    if functions were revealed only where they were played.
+    `constraint_exact` say whether they are the maxima or may be above them. `largest_gradient` and
+    `largest_value` are the largest at the points that were looked at; of gradients also those of
+    slots whose maximum is known, and those at the decisions. `nonconvexity` is how far convexity
+    failed where it was looked at, at most zero if it did not, relative to the size of the
+    functions; NaN if functions were revealed only where they were played.
 
     >>> import coldq
-    >>> found = coldq.survey(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
-    >>> found.gradient_exact, found.gradient_bound.shape, bool((found.bends <= 1e-9).all())
+    >>> found = coldq.estimate_constants(coldq.problems.OnlineLinear(horizon=20), seeds=[0, 1])
+    >>> found.gradient_exact, found.gradient_bound.shape, bool((found.nonconvexity <= 1e-9).all())
     (True, (2,), True)
     """
 
@@ -43,15 +43,15 @@ class Survey:
     constraint_bound: Array | None
     gradient_exact: bool
     constraint_exact: bool
-    steepest: Array
-    tallest: Array
-    bends: Array
+    largest_gradient: Array
+    largest_value: Array
+    nonconvexity: Array
 
 
 @quiet
-def survey(
+def estimate_constants(
     problem: Problem, seeds: Iterable[int], decisions: Array | None = None, *, mu: float = 0.0
-) -> Survey:
+) -> EstimatedConstants:
     """D and G from the revealed functions themselves, and a look at their convexity.
 
     Closed forms over all slots, for our losses and constraints on our domains: a loss tells by
@@ -60,7 +60,7 @@ def survey(
     the largest gradient is not known, that at the `decisions` (S, T, p) is looked at in every slot.
 
     >>> import coldq
-    >>> found = coldq.survey(coldq.problems.TimeVarying(horizon=30), seeds=[0])
+    >>> found = coldq.estimate_constants(coldq.problems.TimeVarying(horizon=30), seeds=[0])
     >>> bool(found.constraint_bound[0] <= coldq.problems.TimeVarying().constants.constraint_bound)
     True
     """
@@ -70,7 +70,7 @@ def survey(
     decisions = None if decisions is None else real_array("decisions", decisions, 0)
     D: Bound = (np.zeros(S), True)
     G = D
-    steepest, tallest, bends = np.zeros(S), np.zeros(S), np.full(S, -np.inf)
+    largest_gradient, largest_value, nonconvexity = np.zeros(S), np.zeros(S), np.full(S, -np.inf)
     whole = True
     spots = set(np.linspace(1, problem.horizon, min(SPOTS, problem.horizon)).astype(int).tolist())
     for t, revealed in replay(problem, seeds, decisions):
@@ -80,9 +80,9 @@ def survey(
         if G[0] is not None:
             G = _larger(G, _closed_form(partial(largest, constraint), domain))
         if slope[0] is not None and slope[1]:
-            steepest = np.maximum(steepest, slope[0])
+            largest_gradient = np.maximum(largest_gradient, slope[0])
         elif decisions is not None:
-            steepest = np.maximum(steepest, _steepest_at(loss, decisions[:, t - 1]))
+            largest_gradient = np.maximum(largest_gradient, _steepest_at(loss, decisions[:, t - 1]))
         for _ in range(PAIRS if t in spots else 0):
             x, y = (somewhere(domain, rng, (S,)) for _ in range(2))
             try:
@@ -90,11 +90,14 @@ def survey(
             except NotRevealed:  # known only where it was played
                 whole = False
                 break
-            steepest, tallest = np.maximum(steepest, steep), np.maximum(tallest, tall)
-            bends = np.maximum(bends, bend)
+            largest_gradient, largest_value = (
+                np.maximum(largest_gradient, steep),
+                np.maximum(largest_value, tall),
+            )
+            nonconvexity = np.maximum(nonconvexity, bend)
     if not whole:
-        bends = np.full(S, np.nan)
-    return Survey(D[0], G[0], D[1], G[1], steepest, tallest, bends)
+        nonconvexity = np.full(S, np.nan)
+    return EstimatedConstants(D[0], G[0], D[1], G[1], largest_gradient, largest_value, nonconvexity)
 
 
 def _closed_form(of: Any, domain: Domain) -> Bound:
@@ -117,14 +120,14 @@ def _larger(so_far: Bound, other: Bound) -> Bound:
 def _steepest_at(loss: Loss, decisions: Array) -> Array:
     """The largest |grad f| at a slot's decisions, of which there is one an agent of a network."""
     seeds, *_, dim = decisions.shape
-    steepest = np.zeros(seeds)
+    largest_gradient = np.zeros(seeds)
     for x in np.moveaxis(decisions.reshape(seeds, -1, dim), 1, 0):
         try:
             slope = loss.gradient(x)
         except NotRevealed:  # measured elsewhere, or without slopes
             break
-        steepest = np.maximum(steepest, np.sqrt((slope * slope).sum(axis=-1)))
-    return steepest
+        largest_gradient = np.maximum(largest_gradient, np.sqrt((slope * slope).sum(axis=-1)))
+    return largest_gradient
 
 
 def _look(

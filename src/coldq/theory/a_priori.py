@@ -11,22 +11,22 @@ import numpy as np
 from coldq.base.arrays import exponent, percent, positive, whole_number
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Learner
-from coldq.theory.known import Guarantee, Known, one_number, steps_otherwise
+from coldq.theory.constants import Guarantee, RunConstants, one_number, steps_otherwise
 
 LONGEST = 2**20  # horizons are searched up to here
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Promise:
+class APrioriBounds:
     """Bounds for a run that has not happened, and what they assume.
 
-    `guarantees` are the bounds for `known`; `useful_from` is the shortest horizon, among the powers
-    of two, from which on the least bound on every measure says more than the constants alone do,
-    None where there is none up to about a million slots. Printed, it is plain words.
+    `guarantees` are the bounds for `constants`; `useful_from` is the shortest horizon, among the
+    powers of two, from which on the least bound on every measure says more than the constants alone
+    do, None where there is none up to about a million slots. Printed, it is plain words.
 
     >>> import coldq
     >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), horizon=10_000)
-    >>> print(learner.promise(1, gradient_bound=1.0, constraint_bound=1.0))
+    >>> print(learner.a_priori_bounds(1, gradient_bound=1.0, constraint_bound=1.0))
     COLDQ over T = 10,000 slots, if R = 1, |gradient| <= 1, |g| <= 1, N = 1,
     and if neither the best decision nor the constraint moves:
       dynamic regret <= 151 (Theorem 1): 0.0151 a slot, 1.51% of what any run may have
@@ -40,7 +40,7 @@ class Promise:
     """
 
     learner: Learner
-    known: Known
+    constants: RunConstants
     path_exponent: float
     variation_exponent: float
     guarantees: tuple[Guarantee, ...]
@@ -49,10 +49,10 @@ class Promise:
     def share(self, guarantee: Guarantee) -> float:
         """A bound as a share of what any run may have: D R T of regret, N G T of violation."""
         with np.errstate(divide="ignore"):  # in a domain of one point no run has any regret
-            return float(guarantee.bound / _trivial(guarantee.measure, self.known))
+            return float(guarantee.bound / _trivial(guarantee.measure, self.constants))
 
     def __str__(self) -> str:
-        k, T = self.known, self.known.horizon
+        k, T = self.constants, self.constants.horizon
         lines = [
             f"{type(self.learner).__name__} over T = {T:,} slots, if R = {k.diameter:.4g}, "
             f"|gradient| <= {k.gradient_bound:.4g}, |g| <= {k.constraint_bound:.4g}, "
@@ -74,7 +74,7 @@ class Promise:
         return "\n".join(lines)
 
     def _movement(self) -> str:
-        path, variation = self.known.path_length, self.known.constraint_variation
+        path, variation = self.constants.path_length, self.constants.constraint_variation
         if not path and not variation:
             return "and if neither the best decision nor the constraint moves:"
         return (
@@ -85,7 +85,7 @@ class Promise:
     __repr__ = __str__
 
 
-def promised(
+def a_priori_bounds(
     learner: Learner,
     at: Callable[[int], Any],
     n_constraints: int,
@@ -97,7 +97,7 @@ def promised(
     mu: float = 0.0,
     diameter: float | None = None,
     horizon: int | None = None,
-) -> Promise:
+) -> APrioriBounds:
     """The promise of a learner; ``COLDQ.promise`` and ``COLDQExpert.promise`` call it.
 
     Parameters
@@ -116,8 +116,9 @@ def promised(
 
     >>> import coldq
     >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), horizon=100)
-    >>> moving = learner.promise(1, gradient_bound=1.0, constraint_bound=1.0, path_exponent=1.0)
-    >>> moving.known.path_length, moving.useful_from is None
+    >>> moving = learner.a_priori_bounds(
+    ...     1, gradient_bound=1.0, constraint_bound=1.0, path_exponent=1.0)
+    >>> moving.constants.path_length, moving.useful_from is None
     (99.0, True)
     """
     if not hasattr(learner, "guarantees") or not callable(at):
@@ -127,8 +128,8 @@ def promised(
         )
     if steps_otherwise(learner):
         raise InvalidInput(
-            f"{type(learner).__name__} has an update of its own, but another's premises: what is "
-            "promised for the other's steps need not hold for these"
+            f"{type(learner).__name__} has an update of its own, but another's assumptions: what "
+            "is promised for the other's steps need not hold for these"
         )
     R = learner.domain.diameter if diameter is None else positive("diameter", diameter)
     if np.ndim(R) or not np.isfinite(R):
@@ -143,8 +144,8 @@ def promised(
     G = one_number("constraint_bound", constraint_bound, zero=False)
     mu = one_number("mu", mu)
 
-    def known(T: int) -> Known:
-        return Known(
+    def constants(T: int) -> RunConstants:
+        return RunConstants(
             horizon=T,
             diameter=float(R),
             gradient_bound=D,
@@ -157,7 +158,7 @@ def promised(
         )
 
     def useful(T: int) -> bool:
-        there, bounds = known(T), at(T).guarantees(known(T))
+        there, bounds = constants(T), at(T).guarantees(constants(T))
         says = {g.measure for g in bounds if g.bound < _trivial(g.measure, there)}
         return says == {g.measure for g in bounds}
 
@@ -165,10 +166,10 @@ def promised(
     useful_from, longer = None, LONGEST
     while longer >= 4 and useful(longer):
         useful_from, longer = longer, longer // 2
-    return Promise(learner, known(T), vx, vg, at(T).guarantees(known(T)), useful_from)
+    return APrioriBounds(learner, constants(T), vx, vg, at(T).guarantees(constants(T)), useful_from)
 
 
-def _trivial(measure: str, known: Known) -> float:
+def _trivial(measure: str, constants: RunConstants) -> float:
     if "regret" in measure:
-        return known.diameter * known.gradient_bound * known.horizon
-    return known.n_constraints * known.constraint_bound * known.horizon
+        return constants.diameter * constants.gradient_bound * constants.horizon
+    return constants.n_constraints * constants.constraint_bound * constants.horizon

@@ -12,7 +12,7 @@ import coldq
 from coldq import bounds
 from coldq.problems import Constants, OnlineLinear, OnlineQuadratic, Problem, TimeVarying
 from coldq.slot.schedules import Power
-from coldq.theory.premises import queue_again
+from coldq.theory.assumptions import queue_again
 
 T = 60
 
@@ -44,13 +44,13 @@ class Scripted(Problem):
 LINE = coldq.Affine([[1.0, 1.0]], [0.5])
 
 
-def verdicts(certificate: coldq.Certificate) -> dict[str, str]:
-    return {a.name: a.verdict for a in certificate.assumptions}
+def verdicts(report: coldq.BoundReport) -> dict[str, str]:
+    return {a.name: a.verdict for a in report.assumptions}
 
 
 @pytest.mark.filterwarnings("ignore::coldq.WeakPrice")  # the runs are short
 @pytest.mark.parametrize("kind", [TimeVarying, OnlineQuadratic, OnlineLinear])
-def test_every_constructor_of_coldq_and_the_experts_get_a_certificate_that_holds(kind) -> None:
+def test_every_constructor_of_coldq_and_the_experts_get_a_bound_report_that_holds(kind) -> None:
     problem = kind(T)
     X, known = problem.domain, problem.constants
     for learner in (
@@ -68,10 +68,10 @@ def test_every_constructor_of_coldq_and_the_experts_get_a_certificate_that_holds
         coldq.Yi2021.for_problem(problem),
         coldq.Yi2021.strongly_convex(X, T, mu=0.2, gamma0=1.0),
     ):
-        certificate = coldq.certify(run(learner, problem))
-        assert certificate.holds, str(certificate)
-        assert set(verdicts(certificate).values()) <= {"holds", "spot-checked"}
-        for check in certificate.checks:
+        report = coldq.bound_report(run(learner, problem))
+        assert report.holds, str(report)
+        assert set(verdicts(report).values()) <= {"holds", "spot-checked"}
+        for check in report.checks:
             assert (check.slack > 0.0).all()
 
 
@@ -89,7 +89,11 @@ def test_the_weights_of_a_run_are_those_that_its_steps_were_made_with(name: str)
     problem = TimeVarying(T)
     learner = KEPT[name](problem.domain)
     trace = run(learner, problem, keep=["queue"])
-    stream, state, asked = problem.start(trace.seeds), learner.init(2, batch=(3,)), learner.premises
+    stream, state, asked = (
+        problem.start(trace.seeds),
+        learner.init(2, batch=(3,)),
+        learner.assumptions,
+    )
     least = np.empty((3, T - 1))
     for t in range(1, T):
         before, state = state, learner.update(state, stream.reveal(t, state.x))
@@ -101,7 +105,7 @@ def test_the_weights_of_a_run_are_those_that_its_steps_were_made_with(name: str)
         assert again is None
     else:
         np.testing.assert_allclose(again, least, rtol=1e-9)
-    kept, plain = (coldq.certify(each) for each in (trace, replace(trace, queue=None)))
+    kept, plain = (coldq.bound_report(each) for each in (trace, replace(trace, queue=None)))
     assert kept.holds and plain.holds
     tighter = kept.least("hard violation").bound <= plain.least("hard violation").bound * (1 + 1e-9)
     assert tighter.all()
@@ -109,17 +113,17 @@ def test_the_weights_of_a_run_are_those_that_its_steps_were_made_with(name: str)
 
 def test_the_least_of_several_bounds_is_taken_seed_by_seed() -> None:
     problem = OnlineQuadratic(500)  # where the path is long, and no bound that counts it small
-    certificate = coldq.certify(run(coldq.COLDQ.for_problem(problem), problem))
-    named = {c.source: c.bound for c in certificate.checks if c.measure == "hard violation"}
-    least = certificate.least("hard violation")
+    report = coldq.bound_report(run(coldq.COLDQ.for_problem(problem), problem))
+    named = {c.source: c.bound for c in report.checks if c.measure == "hard violation"}
+    least = report.least("hard violation")
     assert least.source == "the step's weight"
     assert (least.bound < 0.6 * named["the queue's floor"]).all()
-    assert str(certificate).count("the step's weight, the least)") == 2
+    assert str(report).count("the step's weight, the least)") == 2
     one, two = (
         replace(least, source=source, bound=np.array(bound))
         for source, bound in (("one", [3.0, 1.0, np.nan]), ("two", [2.0, 4.0, np.nan]))
     )
-    both = replace(certificate, checks=(one, two)).least("hard violation")
+    both = replace(report, checks=(one, two)).least("hard violation")
     np.testing.assert_array_equal(both.bound, [2.0, 1.0, np.nan])
     assert both.source == "the least"
 
@@ -128,7 +132,7 @@ def test_the_bound_is_theorem_1_for_the_measured_path_and_constants() -> None:
     problem = OnlineQuadratic(T)
     trace = run(coldq.COLDQ.for_problem(problem), problem)
     best = coldq.dynamic_comparator(problem, trace.seeds)
-    certificate = coldq.certify(trace)
+    report = coldq.bound_report(trace)
     for s in range(3):
         path = [np.linalg.norm(b - a) for a, b in zip(best.x[s], best.x[s][1:], strict=False)]
         D = max(  # the gradient 2 x + 18 theta is largest at a corner
@@ -141,48 +145,48 @@ def test_the_bound_is_theorem_1_for_the_measured_path_and_constants() -> None:
         expected = sum(2 * R * np.sqrt(t) * move for t, move in enumerate(path, 1))
         expected += sum(D * D / (4 * np.sqrt(t)) for t in range(1, T + 1)) + R * R * np.sqrt(T)
         np.testing.assert_allclose(
-            certificate.check("dynamic regret").bound[s], expected + D * R, rtol=1e-9
+            report.check("dynamic regret").bound[s], expected + D * R, rtol=1e-9
         )
     np.testing.assert_array_equal(
-        certificate.check("dynamic regret").realised, coldq.dynamic_regret(trace)
+        report.check("dynamic regret").realised, coldq.dynamic_regret(trace)
     )
     np.testing.assert_array_equal(
-        certificate.check("hard violation").realised, coldq.hard_violation(trace)
+        report.check("hard violation").realised, coldq.hard_violation(trace)
     )
 
 
 def test_strongly_convex_losses_use_theorem_3() -> None:
     problem = OnlineQuadratic(T)
     learner = coldq.COLDQ.strongly_convex(problem.domain, T, mu=1.0)
-    check = coldq.certify(run(learner, problem)).check("static regret")
+    check = coldq.bound_report(run(learner, problem)).check("static regret")
     assert check.source == "Theorem 3"
-    convex = coldq.certify(run(learner, problem), mu=0.0).check("static regret")
+    convex = coldq.bound_report(run(learner, problem), mu=0.0).check("static regret")
     assert convex.source == "Theorem 1"
     assert (check.bound < convex.bound).all()
 
 
-def test_a_certificate_is_printable_and_plain_data() -> None:
+def test_a_bound_report_is_printable_and_plain_data() -> None:
     problem = OnlineLinear(T)
-    certificate = coldq.certify(run(coldq.COLDQ.for_problem(problem), problem))
-    text = str(certificate)
+    report = coldq.bound_report(run(coldq.COLDQ.for_problem(problem), problem))
+    text = str(report)
     for words in ("dynamic regret", "Theorem 2", "bounded domain", "Every bound holds"):
         assert words in text
-    data = json.loads(json.dumps(certificate.to_dict()))
+    data = json.loads(json.dumps(report.to_dict()))
     assert data["holds"] is True
     assert [c["measure"] for c in data["checks"]].count("hard violation") == 3
     assert len(data["checks"][0]["slack"]) == 3
     with pytest.raises(coldq.InvalidInput, match="there is no 'regret'"):
-        certificate.check("regret")
+        report.check("regret")
 
 
 def test_other_learners_get_realised_values_without_bounds() -> None:
     problem = OnlineLinear(T)
     trace = run(coldq.MOSP.for_problem(problem), problem)
-    certificate = coldq.certify(trace)
-    assert "only realised values" in str(certificate)
-    assert all(np.isnan(check.bound).all() for check in certificate.checks)
+    report = coldq.bound_report(trace)
+    assert "only realised values" in str(report)
+    assert all(np.isnan(check.bound).all() for check in report.checks)
     np.testing.assert_array_equal(
-        certificate.check("static regret").realised, coldq.static_regret(trace)
+        report.check("static regret").realised, coldq.static_regret(trace)
     )
 
 
@@ -192,29 +196,29 @@ def test_what_was_not_compared_with_a_bound_is_not_certified() -> None:
         coldq.OGD.for_problem(problem),
         coldq.COLDQDoubling(problem.domain),
     ):
-        certificate = coldq.certify(run(learner, problem))
-        assert not certificate.holds
-        assert "about learners that say their premises" in str(certificate)
-        assert "nothing is certified" in str(certificate)
-    certificate = coldq.certify(run(coldq.COLDQ.for_problem(problem), problem))
-    static = certificate.check("static regret")
+        report = coldq.bound_report(run(learner, problem))
+        assert not report.holds
+        assert "about learners that say their assumptions" in str(report)
+        assert "nothing is certified" in str(report)
+    report = coldq.bound_report(run(coldq.COLDQ.for_problem(problem), problem))
+    static = report.check("static regret")
     unknown = replace(static, realised=np.array([np.nan, 0.0, 0.0]))
-    assert replace(certificate, checks=(static,)).holds
-    assert not replace(certificate, checks=(unknown,)).holds
-    assert "so nothing is certified" in str(replace(certificate, checks=(unknown,)))
-    assert "Every bound that is known holds" in str(replace(certificate, checks=(static, unknown)))
+    assert replace(report, checks=(static,)).holds
+    assert not replace(report, checks=(unknown,)).holds
+    assert "so nothing is certified" in str(replace(report, checks=(unknown,)))
+    assert "Every bound that is known holds" in str(replace(report, checks=(static, unknown)))
 
 
 def test_a_bound_that_is_too_small_is_seen_to_be_exceeded() -> None:
     problem = Scripted(lambda t, x: coldq.Feedback(coldq.Linear([-1.0, -1.0]), LINE), horizon=3)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
-    certificate = coldq.certify(trace, gradient_bound=5.0)
-    check = certificate.check("dynamic regret")
+    report = coldq.bound_report(trace, gradient_bound=5.0)
+    check = report.check("dynamic regret")
     assert not check.exceeded.any()
     worse = replace(check, bound=check.realised - 1.0)
     assert worse.exceeded.all()
     assert "EXCEEDED" in str(worse)
-    assert not replace(certificate, checks=(worse,)).holds
+    assert not replace(report, checks=(worse,)).holds
 
 
 def test_given_constants_that_are_too_small_fail_and_void_the_bounds() -> None:
@@ -224,11 +228,11 @@ def test_given_constants_that_are_too_small_fail_and_void_the_bounds() -> None:
         ({"gradient_bound": 0.1}, "|grad f_t| <= D"),
         ({"constraint_bound": 0.01}, "|g_t| <= G"),
     ):
-        certificate = coldq.certify(trace, **given)
-        assert verdicts(certificate)[name] == "fails"
-        assert not certificate.holds
-        assert all(np.isnan(check.bound).all() for check in certificate.checks)
-        assert "void" in str(certificate)
+        report = coldq.bound_report(trace, **given)
+        assert verdicts(report)[name] == "fails"
+        assert not report.holds
+        assert all(np.isnan(check.bound).all() for check in report.checks)
+        assert "void" in str(report)
 
 
 @pytest.mark.parametrize(
@@ -246,17 +250,17 @@ def test_a_constraint_bound_is_refuted_only_by_a_value_in_the_domain(
     revealed = coldq.Feedback(coldq.Linear([1.0, 2.0, 3.0]), coldq.Affine([[-1.0] * 3], [-0.5]))
     problem = Scripted(lambda t, x: revealed, domain, horizon=5)
     trace = coldq.simulate(coldq.COLDQ(domain, 5), problem, seeds=[0])
-    own = coldq.certify(trace, constraint_bound=largest)
+    own = coldq.bound_report(trace, constraint_bound=largest)
     assert verdicts(own)["|g_t| <= G"] == ("holds" if exact else "spot-checked")
     assert own.holds
-    found = coldq.certify(trace)
-    bound = found.known.constraint_bound  # type: ignore[union-attr]
-    assert coldq.survey(problem, [0]).constraint_exact == exact
+    found = coldq.bound_report(trace)
+    bound = found.constants.constraint_bound  # type: ignore[union-attr]
+    assert coldq.estimate_constants(problem, [0]).constraint_exact == exact
     height = next(a.words for a in found.assumptions if a.name == "|g_t| <= G")
     assert height.endswith("exact" if exact else "at least the largest")
     if exact:
         np.testing.assert_allclose(bound, largest, rtol=1e-12)
-        assert not coldq.certify(trace, constraint_bound=0.99 * largest).holds
+        assert not coldq.bound_report(trace, constraint_bound=0.99 * largest).holds
     assert (largest * (1.0 - 1e-12) <= bound).all() and (bound <= 6.0 * largest).all()
 
 
@@ -275,14 +279,14 @@ def test_losses_without_closed_forms_need_constants_from_somewhere() -> None:
     problem = Scripted(reveal, horizon=10)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
     with pytest.raises(coldq.InvalidInput, match="pass gradient_bound="):
-        coldq.certify(trace)
-    certificate = coldq.certify(trace, gradient_bound=4.0)
-    assert verdicts(certificate)["|grad f_t| <= D"] == "spot-checked"
-    assert verdicts(coldq.certify(trace, gradient_bound=0.1))["|grad f_t| <= D"] == "fails"
+        coldq.bound_report(trace)
+    report = coldq.bound_report(trace, gradient_bound=4.0)
+    assert verdicts(report)["|grad f_t| <= D"] == "spot-checked"
+    assert verdicts(coldq.bound_report(trace, gradient_bound=0.1))["|grad f_t| <= D"] == "fails"
     known = Constants(4.0, 4.0, 9.0, 2.0)
     problem = Scripted(reveal, horizon=10, constants=known)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
-    assert coldq.certify(trace).known.gradient_bound == 4.0  # type: ignore[union-attr]
+    assert coldq.bound_report(trace).constants.gradient_bound == 4.0  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("steep", ["smooth", "measured", "linear"])
@@ -299,10 +303,12 @@ def test_a_gradient_of_the_run_above_a_given_bound_refutes_it_in_whichever_slot(
 
     problem = Scripted(reveal, horizon=40, adaptive=True)  # of which convexity is looked at in 32
     trace = coldq.simulate(coldq.COLDQ(problem.domain, 40), problem, seeds=[0])
-    too_small = coldq.certify(trace, gradient_bound=2.0)
+    too_small = coldq.bound_report(trace, gradient_bound=2.0)
     assert verdicts(too_small)["|grad f_t| <= D"] == "fails"
     assert "D = 2, as given, but 9 was revealed" in str(too_small)
-    assert verdicts(coldq.certify(trace, gradient_bound=9.0))["|grad f_t| <= D"] == "spot-checked"
+    assert (
+        verdicts(coldq.bound_report(trace, gradient_bound=9.0))["|grad f_t| <= D"] == "spot-checked"
+    )
 
 
 def test_a_variation_that_is_not_known_leaves_the_regrets_certified() -> None:
@@ -314,17 +320,17 @@ def test_a_variation_that_is_not_known_leaves_the_regrets_certified() -> None:
 
     problem = Scripted(reveal, horizon=5)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
-    certificate = coldq.certify(trace, constraint_bound=2.0)
-    assert verdicts(certificate)["the constraint's variation"] == "unknown"
-    assert np.isnan(certificate.check("hard violation").bound).all()
+    report = coldq.bound_report(trace, constraint_bound=2.0)
+    assert verdicts(report)["the constraint's variation"] == "unknown"
+    assert np.isnan(report.check("hard violation").bound).all()
     np.testing.assert_array_equal(
-        certificate.check("hard violation").realised, coldq.hard_violation(trace)
+        report.check("hard violation").realised, coldq.hard_violation(trace)
     )
     # The best decisions are -sqrt(1 / (2 t)) (1, -1), of loss -sqrt(2 / t).
     regret = (trace.loss[0] + np.sqrt(2.0 / np.arange(1.0, 6.0))).sum()
-    np.testing.assert_allclose(certificate.check("dynamic regret").realised, regret, atol=1e-6)
-    assert certificate.holds
-    assert "Every bound that is known holds" in str(certificate)
+    np.testing.assert_allclose(report.check("dynamic regret").realised, regret, atol=1e-6)
+    assert report.holds
+    assert "Every bound that is known holds" in str(report)
 
 
 @pytest.mark.parametrize("g", [LINE, coldq.QuadraticConstraint([np.eye(2)], [[0, 0]], [1.0])])
@@ -333,14 +339,14 @@ def test_an_unbounded_domain_fails_and_the_realised_values_stand(g) -> None:
     pull = coldq.LeastSquares(np.eye(2), [1.0, 2.0])
     problem = Scripted(lambda t, x: coldq.Feedback(pull, g), everywhere, horizon=10)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
-    certificate = coldq.certify(trace)
+    report = coldq.bound_report(trace)
     for name in ("bounded domain", "|grad f_t| <= D", "|g_t| <= G"):
-        assert verdicts(certificate)[name] == "fails"
-    assert not certificate.holds
-    for check in certificate.checks:
+        assert verdicts(report)[name] == "fails"
+    assert not report.holds
+    for check in report.checks:
         assert np.isfinite(check.realised).all()
         assert np.isnan(check.bound).all()
-    words = next(a.words for a in certificate.assumptions if a.name.startswith("convex"))
+    words = next(a.words for a in report.assumptions if a.name.startswith("convex"))
     assert words.endswith("4 pairs of points in 10 slots")
 
 
@@ -348,22 +354,22 @@ def test_concave_losses_are_noticed() -> None:
     dome = coldq.Smooth(lambda x: -float(x @ x), lambda x: -2.0 * x)
     problem = Scripted(lambda t, x: coldq.Feedback(dome, LINE), horizon=10)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
-    certificate = coldq.certify(trace, gradient_bound=9.0)
-    assert verdicts(certificate)["convex losses and constraints"] == "fails"
+    report = coldq.bound_report(trace, gradient_bound=9.0)
+    assert verdicts(report)["convex losses and constraints"] == "fails"
     # A modulus that the losses do not have is noticed too.
     bowl = coldq.Quadratic(np.eye(2), [0.0, 0.0])
     problem = Scripted(lambda t, x: coldq.Feedback(bowl, LINE), horizon=10)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
-    assert coldq.certify(trace, mu=0.5).holds
-    assert not coldq.certify(trace, mu=0.6).holds
+    assert coldq.bound_report(trace, mu=0.5).holds
+    assert not coldq.bound_report(trace, mu=0.6).holds
 
 
 def test_late_feedback_and_a_falling_alpha_void_the_bounds() -> None:
     problem = OnlineLinear(T)
-    late = coldq.certify(run(coldq.COLDQ.for_problem(problem), problem, delay=2))
+    late = coldq.bound_report(run(coldq.COLDQ.for_problem(problem), problem, delay=2))
     assert verdicts(late)["feedback after every slot"] == "fails"
     falling = coldq.COLDQ(problem.domain, T, alpha=Power(-0.5))
-    falls = coldq.certify(run(falling, problem))
+    falls = coldq.bound_report(run(falling, problem))
     assert verdicts(falls)["alpha_t does not decrease"] == "fails"
     assert not late.holds
     assert not falls.holds
@@ -381,10 +387,10 @@ def test_a_slot_without_a_feasible_decision_leaves_regret_undefined() -> None:
         coldq.RECOO(problem.domain, alpha=0.5, gamma=1e3, eta=1.0, reading="comparison"),
     ):
         trace = coldq.simulate(learner, problem, seeds=[0])
-        certificate = coldq.certify(trace)
-        assert verdicts(certificate)["a feasible decision in every slot"] == "fails"
-        assert not certificate.holds
-        for check in certificate.checks:
+        report = coldq.bound_report(trace)
+        assert verdicts(report)["a feasible decision in every slot"] == "fails"
+        assert not report.holds
+        for check in report.checks:
             if check.source != "the step's weight":
                 assert np.isnan(check.realised).all() or np.isnan(check.bound).all()
         # Slot by slot a bound stands, and charges the infeasible slot N G, as it does RECOO's
@@ -393,7 +399,7 @@ def test_a_slot_without_a_feasible_decision_leaves_regret_undefined() -> None:
         c = R / 2.0 + D / (4.0 * alpha)
         charged = 3 if isinstance(learner, coldq.RECOO) else 2
         held = (10 - charged) * (D * c + 2.0 * alpha * c * (R - c)) / 1e3
-        check = certificate.least("hard violation")
+        check = report.least("hard violation")
         assert V + charged * G < check.bound[0] <= V + charged * G + held
         assert (check.realised <= check.bound).all()
 
@@ -409,9 +415,9 @@ def test_the_queue_is_checked_whether_it_was_kept_or_not() -> None:
     np.testing.assert_allclose(np.moveaxis(again[:-1], 0, 1), kept.queue[:, 1:])
     assert again.max() > 2.0 * learner.gamma
     for trace in (plain, kept):
-        assert verdicts(coldq.certify(trace))[name] == "holds"
+        assert verdicts(coldq.bound_report(trace))[name] == "holds"
     kept.queue[0, 7, 0] = 1e9  # a queue that no run can have
-    assert verdicts(coldq.certify(replace(kept, queue=kept.queue)))[name] == "fails"
+    assert verdicts(coldq.bound_report(replace(kept, queue=kept.queue)))[name] == "fails"
 
 
 def test_adversaries_need_the_decisions_they_answered_to() -> None:
@@ -420,11 +426,11 @@ def test_adversaries_need_the_decisions_they_answered_to() -> None:
 
     for adaptive in (True, False):  # said, or not: a comparison with NaN would not show it
         problem = Scripted(reveal, horizon=20, adaptive=adaptive)
-        certificate = coldq.certify(
+        report = coldq.bound_report(
             coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
         )
-        assert certificate.holds
-        assert "EXCEEDED" not in str(certificate)
+        assert report.holds
+        assert "EXCEEDED" not in str(report)
 
 
 class Forgetful(Scripted):
@@ -440,11 +446,11 @@ class Forgetful(Scripted):
         return coldq.Feedback(coldq.Linear([np.sin(self.calls), 0.0]), LINE)
 
 
-def test_a_problem_that_does_not_repeat_itself_gets_no_certificate() -> None:
+def test_a_problem_that_does_not_repeat_itself_gets_no_report() -> None:
     problem = Forgetful()
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
     with pytest.raises(coldq.InvalidInput, match="reveals another loss in slot 2 than in the run"):
-        coldq.certify(trace)
+        coldq.bound_report(trace)
 
 
 def test_an_infeasible_slot_voids_the_violation_of_the_experts_too() -> None:
@@ -454,21 +460,21 @@ def test_an_infeasible_slot_voids_the_violation_of_the_experts_too() -> None:
 
     problem = Scripted(reveal, horizon=10)
     trace = coldq.simulate(coldq.COLDQExpert.for_problem(problem), problem, seeds=[0, 1])
-    certificate = coldq.certify(trace)
-    assert np.isnan(certificate.check("hard violation").bound).all()
-    assert np.isnan(certificate.check("soft violation").bound).all()
-    assert not certificate.holds
-    assert "seed 0 in slot 3; seed 1 in slot 3" in str(certificate)
+    report = coldq.bound_report(trace)
+    assert np.isnan(report.check("hard violation").bound).all()
+    assert np.isnan(report.check("soft violation").bound).all()
+    assert not report.holds
+    assert "seed 0 in slot 3; seed 1 in slot 3" in str(report)
 
 
 def test_one_slot_is_too_short_for_the_theorems_and_nothing_else() -> None:
     problem = Scripted(lambda t, x: coldq.Feedback(coldq.Linear([1.0, -1.0]), LINE), horizon=1)
     learner = coldq.COLDQ(problem.domain, alpha=2.0, eta=0.5, gamma=1.0)
-    certificate = coldq.certify(coldq.simulate(learner, problem, seeds=[0]))
-    found = verdicts(certificate)
+    report = coldq.bound_report(coldq.simulate(learner, problem, seeds=[0]))
+    found = verdicts(report)
     assert found["alpha_t does not decrease"] == "holds"
     assert found["at least two slots"] == "fails"
-    assert not certificate.holds
+    assert not report.holds
 
 
 def test_a_measured_constraint_has_no_bound() -> None:
@@ -480,29 +486,29 @@ def test_a_measured_constraint_has_no_bound() -> None:
 
     problem = Scripted(reveal, horizon=10, adaptive=True)
     trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, [0], keep=["decisions"])
-    certificate = coldq.certify(trace)
-    found = verdicts(certificate)
+    report = coldq.bound_report(trace)
+    found = verdicts(report)
     assert found["convex losses and constraints"] == "unknown"
     assert found["|g_t| <= G"] == "unknown"
     assert found["the constraint's variation"] == "unknown"
     # What needs G is not known either: nothing fails.
     assert found["gamma <= Q <= max(G, eta gamma) / eta"] == "unknown"
-    assert "unknown (Theorem 2)" in str(certificate)
-    assert "fails" not in str(certificate)
-    assert "void" not in str(certificate)
-    certificate = coldq.certify(trace, constraint_bound=3.0)
-    assert verdicts(certificate)["|g_t| <= G"] == "spot-checked"
-    assert not certificate.holds  # nothing to compare with is known
+    assert "unknown (Theorem 2)" in str(report)
+    assert "fails" not in str(report)
+    assert "void" not in str(report)
+    report = coldq.bound_report(trace, constraint_bound=3.0)
+    assert verdicts(report)["|g_t| <= G"] == "spot-checked"
+    assert not report.holds  # nothing to compare with is known
     problem.known = Constants(3.0, 2.0, 3.0, 2.0)
-    assert verdicts(coldq.certify(trace))["|g_t| <= G"] == "spot-checked"
+    assert verdicts(coldq.bound_report(trace))["|g_t| <= G"] == "spot-checked"
 
 
 def test_no_constraints_at_all() -> None:
     problem = Scripted(lambda t, x: coldq.Feedback(coldq.Linear([1.0, -1.0]), None), horizon=20)
     problem.n_constraints = 0
-    certificate = coldq.certify(coldq.simulate(coldq.COLDQ.for_problem(problem), problem, [0]))
-    assert certificate.holds
-    assert {check.measure for check in certificate.checks} == {"dynamic regret", "static regret"}
+    report = coldq.bound_report(coldq.simulate(coldq.COLDQ.for_problem(problem), problem, [0]))
+    assert report.holds
+    assert {check.measure for check in report.checks} == {"dynamic regret", "static regret"}
 
 
 KNOWN = {"gradient_bound": 3.0, "constraint_bound": 2.0}
@@ -514,38 +520,38 @@ class TestPromises:
     def test_a_promise_is_the_corollary_or_better(self) -> None:
         for vx in (0.0, 0.4, 1.0):
             learner = coldq.COLDQ(self.X, 5000, path_exponent=vx)
-            promise = learner.promise(2, path_exponent=vx, variation_exponent=0.3, **KNOWN)
+            promise = learner.a_priori_bounds(2, path_exponent=vx, variation_exponent=0.3, **KNOWN)
             regret, violation = bounds.corollary_1(
                 5000, diameter=2.0, n_constraints=2, path_exponent=vx,
-                path_length=promise.known.path_length,
-                constraint_variation=promise.known.constraint_variation, **KNOWN,
+                path_length=promise.constants.path_length,
+                constraint_variation=promise.constants.constraint_variation, **KNOWN,
             )  # fmt: skip
             assert 0.98 * regret <= promise.guarantees[0].bound <= regret
             assert 0.98 * violation <= promise.guarantees[2].bound <= violation
 
     def test_the_useful_horizon_is_where_bounds_fall_below_what_any_run_may_have(self) -> None:
         learner = coldq.COLDQ(self.X, 1000)
-        useful = learner.promise(2, **KNOWN).useful_from
+        useful = learner.a_priori_bounds(2, **KNOWN).useful_from
         assert useful is not None
         for T, says in ((useful // 2, False), (useful, True), (4 * useful, True)):
-            there = coldq.COLDQ(self.X, T).promise(2, **KNOWN)
+            there = coldq.COLDQ(self.X, T).a_priori_bounds(2, **KNOWN)
             least: dict[str, float] = {}
             for g in there.guarantees:
                 least[g.measure] = min(least.get(g.measure, np.inf), there.share(g))
             assert (max(least.values()) < 1.0) == says
 
     def test_where_everything_moves_no_horizon_helps(self) -> None:
-        moving = coldq.COLDQ(self.X, 1000).promise(
+        moving = coldq.COLDQ(self.X, 1000).a_priori_bounds(
             2, path_exponent=1.0, variation_exponent=1.0, **KNOWN
         )
-        assert moving.known.path_length == pytest.approx(999 * 2.0)
+        assert moving.constants.path_length == pytest.approx(999 * 2.0)
         assert moving.useful_from is None
         assert "at any horizon" in str(moving)
 
     def test_experts_promise_without_knowing_the_path(self) -> None:
-        promise = coldq.COLDQExpert(self.X, 5000).promise(2, path_exponent=0.5, **KNOWN)
+        promise = coldq.COLDQExpert(self.X, 5000).a_priori_bounds(2, path_exponent=0.5, **KNOWN)
         regret, violation = bounds.corollary_3(
-            5000, diameter=2.0, n_constraints=2, path_length=promise.known.path_length, **KNOWN
+            5000, diameter=2.0, n_constraints=2, path_length=promise.constants.path_length, **KNOWN
         )
         assert promise.guarantees[0].bound <= regret
         assert promise.guarantees[2].bound <= violation
@@ -554,20 +560,20 @@ class TestPromises:
     def test_bad_assumptions_get_a_sentence(self) -> None:
         learner = coldq.COLDQ(self.X, 100)
         with pytest.raises(coldq.InvalidInput, match=r"variation_exponent must lie in \[0, 1\]"):
-            learner.promise(1, variation_exponent=-0.1, **KNOWN)
+            learner.a_priori_bounds(1, variation_exponent=-0.1, **KNOWN)
         with pytest.raises(coldq.InvalidInput, match="pass horizon="):
-            coldq.COLDQ(self.X, alpha=1.0, eta=0.1, gamma=1.0).promise(1, **KNOWN)
+            coldq.COLDQ(self.X, alpha=1.0, eta=0.1, gamma=1.0).a_priori_bounds(1, **KNOWN)
         for wrong in ({"mu": -1.0}, {"mu": np.nan}, {"mu": [1.0]}):
             with pytest.raises(coldq.InvalidInput, match="mu must"):
-                learner.promise(1, **KNOWN, **wrong)
+                learner.a_priori_bounds(1, **KNOWN, **wrong)
         for name in ("gradient_bound", "constraint_bound", "path_exponent"):
             with pytest.raises(coldq.InvalidInput, match=f"{name} must be one number"):
-                learner.promise(1, **(KNOWN | {name: [0.5, 1.0]}))
+                learner.a_priori_bounds(1, **(KNOWN | {name: [0.5, 1.0]}))
         open_box = coldq.Box(0.0, np.inf, dim=1)
         with pytest.raises(coldq.InvalidInput, match="one bounded domain"):
-            coldq.COLDQ(open_box, 100).promise(1, **KNOWN)
-        assert coldq.COLDQ(open_box, 100).promise(1, diameter=3.0, **KNOWN).known.mu == 0.0
-        point = coldq.COLDQ(coldq.Box(1.0, 1.0, dim=1), 100).promise(1, **KNOWN)
+            coldq.COLDQ(open_box, 100).a_priori_bounds(1, **KNOWN)
+        assert coldq.COLDQ(open_box, 100).a_priori_bounds(1, diameter=3.0, **KNOWN).constants.mu == 0.0
+        point = coldq.COLDQ(coldq.Box(1.0, 1.0, dim=1), 100).a_priori_bounds(1, **KNOWN)
         assert "inf% of what any run may have" in str(point)  # and no warning
 
 
@@ -584,8 +590,8 @@ class OfAnother:
         return self.inside.update(state, feedback)
 
     @property
-    def premises(self):
-        return self.inside.premises
+    def assumptions(self):
+        return self.inside.assumptions
 
     def guarantees(self, known):
         return self.inside.guarantees(known)
@@ -594,7 +600,7 @@ class OfAnother:
 def test_any_learner_that_says_its_premises_and_guarantees_is_certified() -> None:
     problem = coldq.problems.OnlineLinear(horizon=60)
     own = coldq.COLDQ.for_problem(problem)
-    theirs, ours = (coldq.certify(run(learner, problem)) for learner in (OfAnother(own), own))
+    theirs, ours = (coldq.bound_report(run(learner, problem)) for learner in (OfAnother(own), own))
     assert theirs.holds
     assert str(theirs).splitlines()[1:] == str(ours).splitlines()[1:]
 
@@ -609,12 +615,12 @@ def test_theorems_are_not_said_of_a_subclass_that_steps_otherwise() -> None:
 
     class StillAndSaysSo(Still):
         @property
-        def premises(self):
-            return super().premises
+        def assumptions(self):
+            return super().assumptions
 
     problem = OnlineLinear(T)
     named, still, says = (
-        coldq.certify(run(kind.for_problem(problem), problem))
+        coldq.bound_report(run(kind.for_problem(problem), problem))
         for kind in (Renamed, Still, StillAndSaysSo)
     )
     assert named.holds
@@ -623,10 +629,10 @@ def test_theorems_are_not_said_of_a_subclass_that_steps_otherwise() -> None:
     assert all(np.isnan(check.bound).all() for check in still.checks)
     assert verdicts(still)["steps that the theorems are about"] == "unknown"
     assert "Still has an update of its own" in str(still)
-    assert Renamed.for_problem(problem).promise(3, **KNOWN).guarantees
-    assert StillAndSaysSo.for_problem(problem).promise(3, **KNOWN).guarantees
+    assert Renamed.for_problem(problem).a_priori_bounds(3, **KNOWN).guarantees
+    assert StillAndSaysSo.for_problem(problem).a_priori_bounds(3, **KNOWN).guarantees
     with pytest.raises(coldq.InvalidInput, match="Still has an update of its own"):
-        Still.for_problem(problem).promise(3, **KNOWN)
+        Still.for_problem(problem).a_priori_bounds(3, **KNOWN)
 
 
 def test_a_run_that_nothing_could_keep_books_no_slot(recwarn) -> None:
@@ -637,8 +643,8 @@ def test_a_run_that_nothing_could_keep_books_no_slot(recwarn) -> None:
             rows={"sum": "all", "at_least": "load"},
         )  # fmt: skip
     trace = coldq.simulate(coldq.SelfTuning(problem.domain, 0.05), problem, [0])
-    check = coldq.certify(trace).check("violated slots")
+    check = coldq.bound_report(trace).check("violated slots")
     assert check.realised == 0.0
-    assert "40 slots were infeasible and are not booked" in str(coldq.certify(trace))
+    assert "40 slots were infeasible and are not booked" in str(coldq.bound_report(trace))
     assert "none of it" in str(check)
     assert not recwarn.list

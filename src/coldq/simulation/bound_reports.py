@@ -11,12 +11,11 @@ from coldq.base.arrays import Array, percent, real_array
 from coldq.base.errors import Error, InvalidInput
 from coldq.base.protocols import Domain, Problem
 from coldq.simulation.comparators import Comparator, dynamic_comparator, moves_of, static_comparator
+from coldq.simulation.estimated_constants import PAIRS, SPOTS, estimate_constants
 from coldq.simulation.loop import require_same_again
 from coldq.simulation.metrics import constraint_variation, hard_violation, soft_violation
-from coldq.simulation.survey import PAIRS, SPOTS, survey
 from coldq.simulation.trace import Trace, require_known, require_trace
-from coldq.theory.known import Guarantee, Known, one_number, steps_otherwise
-from coldq.theory.premises import (
+from coldq.theory.assumptions import (
     FAILS,
     HOLDS,
     ROUNDING,
@@ -25,6 +24,7 @@ from coldq.theory.premises import (
     Assumption,
     in_words,
 )
+from coldq.theory.constants import Guarantee, RunConstants, one_number, steps_otherwise
 
 REDUCED_SOME = "in part"  # the promise is about the other slots
 REGRET = "docs/keep-a-violation-rate.md"  # which has the proof
@@ -40,7 +40,7 @@ class Check:
     `void` says that something that it assumes fails; else what it needs is not known.
 
     >>> import numpy as np
-    >>> from coldq.simulation.certificate import Check
+    >>> from coldq.simulation.bound_reports import Check
     >>> check = Check("dynamic regret", "Theorem 1", np.array([2.0, 3.0]), np.array([10.0, 9.0]))
     >>> check.slack, check.exceeded
     (array([8., 6.]), array([False, False]))
@@ -85,10 +85,10 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Certificate:
+class BoundReport:
     """A run's regret and violation beside their bounds, and every assumption behind them.
 
-    `checks` are the measures, `assumptions` what the theorems assume; `known` holds R, D, G, N,
+    `checks` are the measures, `assumptions` what the theorems assume; `constants` holds R, D, G, N,
     the moves of x*_t and the constraint variation that the bounds were computed from. ``holds`` is
     True if a bound was compared with what was realised, none is exceeded and no assumption fails.
     ``to_dict()`` gives plain numbers, ``print`` plain words.
@@ -96,14 +96,14 @@ class Certificate:
     >>> import coldq
     >>> problem = coldq.problems.OnlineQuadratic(horizon=50)
     >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=range(3))
-    >>> certificate = coldq.certify(trace)
-    >>> certificate.holds, [check.measure for check in certificate.checks][:2]
+    >>> report = coldq.bound_report(trace)
+    >>> report.holds, [check.measure for check in report.checks][:2]
     (True, ['dynamic regret', 'static regret'])
     """
 
     run: str
     seeds: tuple[int, ...]
-    known: Known | None
+    constants: RunConstants | None
     checks: tuple[Check, ...]
     assumptions: tuple[Assumption, ...]
 
@@ -120,7 +120,7 @@ class Certificate:
         >>> import coldq
         >>> problem = coldq.problems.OnlineLinear(horizon=50)
         >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
-        >>> coldq.certify(trace).check("hard violation").source
+        >>> coldq.bound_report(trace).check("hard violation").source
         'Theorem 2'
         """
         for check in self.checks:
@@ -136,9 +136,9 @@ class Certificate:
         >>> import coldq
         >>> problem = coldq.problems.OnlineLinear(horizon=50)
         >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=[0])
-        >>> certificate = coldq.certify(trace)
-        >>> bounds = [c.bound for c in certificate.checks if c.measure == "hard violation"]
-        >>> certificate.least("hard violation").bound == min(bounds)
+        >>> report = coldq.bound_report(trace)
+        >>> bounds = [c.bound for c in report.checks if c.measure == "hard violation"]
+        >>> report.least("hard violation").bound == min(bounds)
         array([ True])
         """
         first = self.check(measure)
@@ -148,7 +148,7 @@ class Certificate:
         return replace(first, source=sources[0] if sources else LEAST, bound=bound)
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificate as plain lists, numbers and words; NaN stands for "undefined"."""
+        """The bound report as plain lists, numbers and words; NaN stands for "undefined"."""
         return {
             "run": self.run,
             "seeds": list(self.seeds),
@@ -170,10 +170,10 @@ class Certificate:
     def __str__(self) -> str:
         lines = [self.run, *(f"  {self._line(check)}" for check in self.checks), "Assumptions"]
         lines += [f"  {assumption}" for assumption in self.assumptions]
-        if self.known is None and not any(check.compared for check in self.checks):
+        if self.constants is None and not any(check.compared for check in self.checks):
             lines.append(
-                "The theorems are about learners that say their premises, the count about learners "
-                "with a violation rate: only realised values, and nothing is certified."
+                "The theorems are about learners that say their assumptions, the count about "
+                "learners with a violation rate: only realised values, and nothing is certified."
             )
         elif self.holds:
             which = "" if all(check.compared for check in self.checks) else " that is known"
@@ -197,16 +197,16 @@ class Certificate:
     __repr__ = __str__
 
 
-def certify(
+def bound_report(
     trace: Trace,
     *,
     gradient_bound: Any = None,
     constraint_bound: Any = None,
     mu: float | None = None,
-) -> Certificate:
+) -> BoundReport:
     """Realised regret and violation beside their bounds, with every assumption checked.
 
-    For a run of a learner that says its `premises` and `guarantees`: ``COLDQ``, ``COLDQExpert``,
+    For a run of a learner that says its `assumptions` and `guarantees`: ``COLDQ``, ``COLDQExpert``,
     ``RECOO``, ``CLASP``, ``Yi2021`` and yours; a subclass with an `update` of its own says them
     anew. One with a violation rate (``SelfTuning``,
     ``SafetyMargin``) gets its violated slots beside the most that there can be, whatever happened,
@@ -230,17 +230,17 @@ def certify(
     >>> import coldq
     >>> problem = coldq.problems.OnlineLinear(horizon=200)
     >>> trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, seeds=range(3))
-    >>> certificate = coldq.certify(trace)
-    >>> certificate.holds
+    >>> report = coldq.bound_report(trace)
+    >>> report.holds
     True
-    >>> bool((certificate.check("dynamic regret").slack > 0.0).all())
+    >>> bool((report.check("dynamic regret").slack > 0.0).all())
     True
     """
     require_same_again(require_known(require_trace(trace), "learner", "problem"))
     problem, learner, S = trace.problem, trace.learner, len(trace.seeds)
-    constants = _constants(problem)
+    declared = _constants(problem)
     if mu is None:
-        mu = float(getattr(constants, "strong_convexity", 0.0))
+        mu = float(getattr(declared, "strong_convexity", 0.0))
     mu = one_number("mu", mu)
     dynamic, static, regrets = _comparators(trace)
     realised = {
@@ -249,27 +249,29 @@ def certify(
         "hard violation": hard_violation(trace),
         "soft violation": soft_violation(trace),
     }
-    premises = getattr(learner, "premises", None)
-    if premises is None or steps_otherwise(learner):
-        return _without_premises(trace, realised, dynamic, regrets)
-    found = survey(problem, trace.seeds, trace.decisions, mu=mu)
-    whole = not np.isnan(found.bends).any()
-    seen = np.maximum(found.tallest, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0))
+    asked = getattr(learner, "assumptions", None)
+    if asked is None or steps_otherwise(learner):
+        return _without_assumptions(trace, realised, dynamic, regrets)
+    estimated = estimate_constants(problem, trace.seeds, trace.decisions, mu=mu)
+    whole = not np.isnan(estimated.nonconvexity).any()
+    seen = np.maximum(
+        estimated.largest_value, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0)
+    )
     D, slope = _bound_of(
-        "gradient_bound", gradient_bound, found.gradient_bound, found.gradient_exact,
-        found.steepest, constants, whole,
+        "gradient_bound", gradient_bound, estimated.gradient_bound, estimated.gradient_exact,
+        estimated.largest_gradient, declared, whole,
     )  # fmt: skip
     G, height = _bound_of(
-        "constraint_bound", constraint_bound, found.constraint_bound, found.constraint_exact,
-        seen, constants, whole,
+        "constraint_bound", constraint_bound, estimated.constraint_bound,
+        estimated.constraint_exact, seen, declared, whole,
     )  # fmt: skip
     rules = (
         _bounded(problem.domain),
-        _convex(found.bends, mu, min(SPOTS, trace.horizon)),
+        _convex(estimated.nonconvexity, mu, min(SPOTS, trace.horizon)),
         slope,
         height,
         _prompt(trace.delay),
-        *premises.of_parameters(trace.horizon),
+        *asked.of_parameters(trace.horizon),
         *_long(trace.horizon),
     )
     variation, moved = _variation(trace)
@@ -277,7 +279,7 @@ def certify(
     # The theorems compare with a feasible decision in every slot, and one for all is one for each.
     exists = [best.feasible for best in (dynamic, static) if best is not None]
     slots = np.logical_or.reduce([np.zeros((S, trace.horizon), bool), *exists])
-    known = Known(
+    constants = RunConstants(
         horizon=trace.horizon,
         diameter=float(problem.domain.diameter),
         gradient_bound=D,
@@ -288,13 +290,13 @@ def certify(
         mu=mu,
         common=static.feasible.all(axis=1) if static else False,
         feasible=slots,
-        weights=premises.weights(trace) if hasattr(premises, "weights") else None,
+        weights=asked.weights(trace) if hasattr(asked, "weights") else None,
     )
     lacking = any(assumption.verdict == FAILS for assumption in regrets)
-    promised = () if void else learner.guarantees(known)
-    checks = _beside(promised, realised, slots.all(axis=1), lacking)
-    assumptions = (*rules, *regrets, moved, premises.of_queue(trace, G))
-    return Certificate(repr(trace), trace.seeds, known, checks, assumptions)
+    guarantees = () if void else learner.guarantees(constants)
+    checks = _beside(guarantees, realised, slots.all(axis=1), lacking)
+    assumptions = (*rules, *regrets, moved, asked.of_queue(trace, G))
+    return BoundReport(repr(trace), trace.seeds, constants, checks, assumptions)
 
 
 def _beside(
@@ -319,12 +321,12 @@ def _beside(
     )
 
 
-def _without_premises(
+def _without_assumptions(
     trace: Trace,
     realised: dict[str, Array],
     dynamic: Comparator | None,
     regrets: tuple[Assumption, ...],
-) -> Certificate:
+) -> BoundReport:
     """Realised values; count and regret of a learner with a violation rate beside its bounds."""
     learner, S = trace.learner, len(trace.seeds)
     checks = _beside((), realised, np.ones(S, bool))
@@ -339,9 +341,9 @@ def _without_premises(
         checks = (shown, *checks[1:])
     about = (*reduced, *regrets)
     if steps_otherwise(learner):
-        words = f"{type(learner).__name__} has an update of its own, but another's premises"
+        words = f"{type(learner).__name__} has an update of its own, but another's assumptions"
         about += (Assumption("steps that the theorems are about", UNKNOWN, words),)
-    return Certificate(repr(trace), trace.seeds, None, (*counts, *checks), about)
+    return BoundReport(repr(trace), trace.seeds, None, (*counts, *checks), about)
 
 
 def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
@@ -357,7 +359,7 @@ def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
         name = "violated slots" if length == T else f"of any {length:,}"
         bound = np.full(bound.shape, np.nan) if void else bound
         checks.append(Check(name, "error budget", worst, bound, void=void))
-    found = trace.learner.certificate(trace.state)
+    found = trace.learner.bound_report(trace.state)
     violated, infeasible = (int(found[name].sum()) for name in ("violated", "infeasible"))
     slots = len(trace.seeds) * T
     share = Assumption(
@@ -509,11 +511,11 @@ def _bounded(domain: Domain) -> Assumption:
     return Assumption("bounded domain", HOLDS if np.isfinite(R) else FAILS, f"R = {R:.4g}")
 
 
-def _convex(bends: Array, mu: float, spots: int) -> Assumption:
+def _convex(nonconvexity: Array, mu: float, spots: int) -> Assumption:
     name = "convex losses and constraints" + (f", mu = {mu:.4g}" if mu > 0.0 else "")
-    if np.isnan(bends).any():
+    if np.isnan(nonconvexity).any():
         return Assumption(name, UNKNOWN, "they were revealed only at the decisions played")
-    if (bends > ROUNDING).any():
+    if (nonconvexity > ROUNDING).any():
         return Assumption(name, FAILS, "a function lies below its tangent")
     return Assumption(
         name, SPOT_CHECKED, f"above their tangents at {PAIRS} pairs of points in {spots} slots"
