@@ -572,7 +572,8 @@ class TestPromises:
         open_box = coldq.Box(0.0, np.inf, dim=1)
         with pytest.raises(coldq.InvalidInput, match="one bounded domain"):
             coldq.COLDQ(open_box, 100).a_priori_bounds(1, **KNOWN)
-        assert coldq.COLDQ(open_box, 100).a_priori_bounds(1, diameter=3.0, **KNOWN).constants.mu == 0.0
+        bounds = coldq.COLDQ(open_box, 100).a_priori_bounds(1, diameter=3.0, **KNOWN)
+        assert bounds.constants.mu == 0.0
         point = coldq.COLDQ(coldq.Box(1.0, 1.0, dim=1), 100).a_priori_bounds(1, **KNOWN)
         assert "inf% of what any run may have" in str(point)  # and no warning
 
