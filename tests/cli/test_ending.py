@@ -13,7 +13,7 @@ import pytest
 
 import coldq
 from coldq.cli import command
-from coldq.cli.rates import QUICK_HORIZONS, QUICK_SEEDS
+from coldq.cli.rates import QUICK_HORIZONS, QUICK_SEED_COUNT
 from coldq.evaluation.tasks.library import library_digest
 from coldq.evaluation.tasks.store import attempt
 from coldq.paper.rates.store import store_of, tasks
@@ -67,7 +67,7 @@ def test_every_example_ends_by_a_signal_with_one_line(path, number, tmp_path) ->
 
 def test_rates_that_are_stopped_keep_what_is_finished_and_do_no_more(tmp_path) -> None:
     kept_in, left, there = store_of(tmp_path), set(), set()
-    for task in tasks(QUICK_HORIZONS, QUICK_SEEDS):
+    for task in tasks(QUICK_HORIZONS, QUICK_SEED_COUNT):
         if task.horizon in QUICK_HORIZONS[:2]:
             left.add(task.key)
         else:  # as if it had been run before

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldq.evaluation.intervals import (
-    FEWEST,
+    MIN_TESTED_SLOTS,
     block_interval,
     block_means,
     brief,
@@ -105,7 +105,7 @@ def test_p_values_of_noise_that_follows_itself_are_seldom_small() -> None:
 
 
 def test_too_few_slots_of_one_seed_tell_nothing_from_chance() -> None:
-    shift = np.random.default_rng(0).standard_normal((1, FEWEST)) + 9.0
+    shift = np.random.default_rng(0).standard_normal((1, MIN_TESTED_SLOTS)) + 9.0
     assert p_value(shift) < 0.01
-    for slots in (1, 2, 5, 7, 100, FEWEST - 1):
+    for slots in (1, 2, 5, 7, 100, MIN_TESTED_SLOTS - 1):
         assert p_value(shift[:, :slots]) == 1.0

@@ -7,7 +7,7 @@ import pytest
 
 import coldq
 from coldq.evaluation.compare import comparisons, held
-from coldq.evaluation.comparison import HINDSIGHT, overall
+from coldq.evaluation.comparison import IN_HINDSIGHT, overall
 from coldq.evaluation.rivals import Choice, play, rivals_of, tune
 from coldq.evaluation.scores import Score
 
@@ -69,7 +69,7 @@ def test_selftuning_is_held_against_the_cheapest_rival_at_its_share() -> None:
     tables = comparisons(coldq.problems.Autoscale(120), None, [0.1, 0.2])
     for table in tables:
         ours, rivalry = table["SelfTuning"], table.rivalry
-        rivals = [one for one in table if one.tuned == HINDSIGHT]
+        rivals = [one for one in table if one.tuned == IN_HINDSIGHT]
         assert len(rivals) == 16  # the day is longer than the run: no seasons
         kept = [one.loss for one in rivals if one.share <= ours.share]
         assert rivalry.rival_loss.mean() == pytest.approx(min(kept))
@@ -78,7 +78,7 @@ def test_selftuning_is_held_against_the_cheapest_rival_at_its_share() -> None:
         assert low <= saved <= high
         assert f"saves {100 * saved:.2f}%" in table.sentences[1]
         assert [one.tuned for one in table][-17:].count("") == 0  # hindsight comes last
-        assert all(not table[name].tuned.startswith(HINDSIGHT) for name in table.front)
+        assert all(not table[name].tuned.startswith(IN_HINDSIGHT) for name in table.front)
     ratio, low, high = overall(tables)
     logs = [np.log(1.0 - table.rivalry.saved[0]) for table in tables]
     assert ratio == pytest.approx(np.exp(np.mean(logs)))

@@ -9,7 +9,7 @@ from coldq.evaluation.intervals import bootstrap
 from coldq.paper import claims
 from coldq.paper.claims import FAILS, HOLDS, IN_PART, Quantity
 from coldq.paper.figures import FIGURES, Entry, Figure, Setting
-from coldq.paper.runs import TUNED, FigureRuns, Run
+from coldq.paper.runs import TUNED_RECOO, FigureRuns, Run
 from coldq.problems import TimeVarying
 from coldq.simulation.loop import Trace
 
@@ -35,7 +35,7 @@ def figure_one(loss: float, violation: float, *, spread: float = 0.01) -> Figure
     runs = (
         made_up(setting, ours, loss, violation, spread),
         made_up(setting, recoo, 100.0, 10.0, spread),
-        made_up(setting, replace(recoo, label=TUNED), loss, violation, spread),
+        made_up(setting, replace(recoo, label=TUNED_RECOO), loss, violation, spread),
         made_up(setting, yi, 100.0, 50.0, spread),
     )
     return FigureRuns(figure, runs, {"COLDQ": 1e-4, "RECOO": 3e-2})

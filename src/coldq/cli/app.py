@@ -11,7 +11,7 @@ import typer
 import coldq
 from coldq.cli import command, stoppable
 
-AGAIN = "no file is half written, and the same command starts again"
+RESTART_NOTE = "no file is half written, and the same command starts again"
 
 app = typer.Typer(
     help="Constrained online learning: decide now, learn the cost and the constraints after.",
@@ -65,7 +65,7 @@ def reproduce(
 
     asked = [find(name).number for name in figure or ()]
     chosen = [each for each in FIGURES if not asked or each.number in asked]
-    with stoppable(AGAIN):
+    with stoppable(RESTART_NOTE):
         count = _first_seeds(3 if quick else seeds)
         run_all(chosen, count, out, quick=quick, show=print_results)
     typer.echo(f"The report: {out / 'index.html'}")
@@ -117,7 +117,7 @@ def compare(
     if last is not None and not rate:
         raise coldq.InvalidInput("--last says which slots are scored, and requires --rate")
     chosen = None if seeds is None else _first_seeds(seeds)
-    with stoppable(AGAIN):
+    with stoppable(RESTART_NOTE):
         found = run_compare(
             keys_of(problem), names, rates, chosen, out,
             horizon=horizon, last=last, show=print_comparison,
@@ -194,7 +194,7 @@ def sweep(
     if config == "report":
         from coldq.cli.sweep import report_sweep
 
-        with stoppable(AGAIN):
+        with stoppable(RESTART_NOTE):
             page = report_sweep(folder, out, budget)
         typer.echo(f"The report: {page}")
         return
@@ -294,10 +294,10 @@ def rehearse(
 ) -> None:
     """What feedback costs that is late, lost or doubled: the paper's problem and a real trace."""
     from coldq.cli.terminal import print_disturbed, progress
-    from coldq.evaluation.disturbed import DISTURBED, LEARNERS, disturb
+    from coldq.evaluation.disturbed import DISTURBANCES, LEARNERS, disturb
 
     chosen = _first_seeds(seeds)
-    with stoppable("nothing was written"), progress(2 * len(LEARNERS) * len(DISTURBED)) as done:
+    with stoppable("nothing was written"), progress(2 * len(LEARNERS) * len(DISTURBANCES)) as done:
         found = disturb(chosen, horizon, done)
     print_disturbed(found)
 

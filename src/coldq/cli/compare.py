@@ -14,7 +14,7 @@ from coldq.evaluation.named import PROBLEMS, is_own, named_problem
 from coldq.evaluation.report.files import plain, write_comparison
 from coldq.learners.foresight import rate_of
 
-PAGE = ("jinja2", "matplotlib", "pyarrow")  # what pictures, tables and a page need
+PAGE_MODULES = ("jinja2", "matplotlib", "pyarrow")  # what pictures, tables and a page need
 
 
 def run_compare(
@@ -99,4 +99,4 @@ def page_of(title: str, out: Path) -> Path:
 
 def no_page() -> str:
     """Why there is no page: a sentence on what it lacks, or nothing."""
-    return lacking("it", "report", *PAGE)
+    return lacking("it", "report", *PAGE_MODULES)

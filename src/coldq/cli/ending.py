@@ -17,9 +17,9 @@ from typing import Any, NoReturn
 
 from coldq.base.errors import Error, IgnoredFile, UnlikelyUnits
 
-NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, a quota, the largest file allowed
-GRACE = 0.6  # seconds to leave in order; compiled code hears no signal and would take longer
+SIGNAL_NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, quota, file size
+GRACE_SECONDS = 0.6  # to leave in order: compiled code hears no signal and would take longer
 SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
 
 
@@ -48,7 +48,7 @@ def command(kept: str = "no file is half written") -> Iterator[None]:
         except Error as error:
             _fail(str(error))
         except OSError as error:
-            if error.errno not in (*FULL, errno.EPIPE):
+            if error.errno not in (*NO_SPACE_ERRORS, errno.EPIPE):
                 raise
             # What is still to be printed fails as well, and nobody would catch that.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -84,8 +84,8 @@ def stoppable(kept: str = "no file is half written", status: int | None = None) 
     """End the process on Ctrl-C or SIGTERM, and say in one line what was `kept`.
 
     The block is left by an exception, so that what it has begun is put away. Where that takes
-    longer than `GRACE`, because the compiler or another library does not look up from its work, the
-    process ends all the same. The status is 128 and the signal's number, 130 or 143, unless another
+    longer than `GRACE_SECONDS`, because a library does not look up from its work, the process ends
+    all the same. The status is 128 and the signal's number, 130 or 143, unless another
     one is given: 0 for what has no other end than a signal. A signal that the process was started
     to ignore stays ignored. Outside the main thread nothing is done: signals are not heard there.
 
@@ -98,8 +98,8 @@ def stoppable(kept: str = "no file is half written", status: int | None = None) 
         yield
         return
     stop, left = _Stop(kept, status), threading.Event()
-    before = {number: signal.getsignal(number) for number in NAMES}
-    heard = [number for number in NAMES if before[number] != signal.SIG_IGN]
+    before = {number: signal.getsignal(number) for number in SIGNAL_NAMES}
+    heard = [number for number in SIGNAL_NAMES if before[number] != signal.SIG_IGN]
     # The system's own handler writes a signal's number there, whatever the main thread is at.
     listening, speaking = socket.socketpair()
     speaking.setblocking(False)
@@ -130,7 +130,7 @@ def _watch(
 ) -> None:
     """Wait for a signal, and end the process if it has not left the block soon after."""
     while received := listening.recv(1):
-        if received[0] in heard and not left.wait(GRACE):
+        if received[0] in heard and not left.wait(GRACE_SECONDS):
             stop.end(received[0])
 
 
@@ -144,7 +144,7 @@ class _Stop:
 
     def hear(self, number: int, frame: FrameType | None) -> NoReturn:
         """Leave the block; code that C calls swallows this, so that it is also written down."""
-        for each in NAMES:  # a second one must not disturb what the first one began
+        for each in SIGNAL_NAMES:  # a second one must not disturb what the first one began
             signal.signal(each, signal.SIG_IGN)
         self.number = number
         raise Stopped
@@ -153,7 +153,7 @@ class _Stop:
         """Say what was kept, and end at once: Python's own end takes long with a compiler in it."""
         if self.unsaid.acquire(blocking=False):
             shown = SHOW_CURSOR if os.isatty(2) else ""
-            line = f"{shown}coldq: stopped by {NAMES[signal.Signals(number)]}; {self.kept}\n"
+            line = f"{shown}coldq: stopped by {SIGNAL_NAMES[signal.Signals(number)]}; {self.kept}\n"
             with suppress(OSError, ValueError):  # nobody may be there to read it
                 os.write(2, line.encode())
                 sys.stdout.flush()

@@ -9,17 +9,17 @@ from coldq.base.errors import InvalidInput
 from coldq.base.files import require_writable
 from coldq.evaluation.report.files import require_own_page
 
-REPORT = ("jinja2", "matplotlib", "plotly", "pyarrow")
-MEGABYTES = 20.0  # of most results, with room to spare
+REPORT_MODULES = ("jinja2", "matplotlib", "plotly", "pyarrow")
+RESULT_MEGABYTES = 20.0  # of most results, with room to spare
 
 
-def require_report(page: Path, megabytes: float = MEGABYTES) -> None:
+def require_report(page: Path, megabytes: float = RESULT_MEGABYTES) -> None:
     """Raise unless a report can be written: its libraries, and a place for it."""
-    require("the report", "report", *REPORT)
+    require("the report", "report", *REPORT_MODULES)
     require_place(page, megabytes)
 
 
-def require_place(page: Path, megabytes: float = MEGABYTES) -> None:
+def require_place(page: Path, megabytes: float = RESULT_MEGABYTES) -> None:
     """Raise unless a page can be written there: room for it, and no page of another's."""
     require_writable(page.parent, megabytes)
     require_own_page(page)

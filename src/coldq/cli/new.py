@@ -11,8 +11,8 @@ import numpy as np
 from coldq.base.errors import InvalidInput
 from coldq.base.files import whole_file
 
-SLOTS = 336  # two weeks of hours
-LAYOUT = """\
+EXAMPLE_SLOTS = 336  # two weeks of hours
+LAYOUT_TEMPLATE = """\
 # What the columns of {name}.csv mean. `coldq compare {name}.toml` plays every learner on it.
 # The numbers are made up: put your own table beside this file, and change the names below.
 about = "Made-up loads, sun and prices of two weeks, by the hour."
@@ -61,16 +61,16 @@ def write_example(folder: str | Path) -> Path:
         path.write_text(_table(), encoding="utf-8")
     layout = folder / f"{name}.toml"
     with whole_file(layout) as path:
-        path.write_text(LAYOUT.format(name=name), encoding="utf-8")
+        path.write_text(LAYOUT_TEMPLATE.format(name=name), encoding="utf-8")
     return layout
 
 
 def _table() -> str:
     """Two weeks of hours: a load with days and noise, sun, prices that follow the load."""
-    rng, hours = np.random.default_rng(7), np.arange(SLOTS)
+    rng, hours = np.random.default_rng(7), np.arange(EXAMPLE_SLOTS)
     day = 2.0 * np.pi * hours / 24.0
-    noise = np.zeros((3, SLOTS))
-    for t in range(1, SLOTS):
+    noise = np.zeros((3, EXAMPLE_SLOTS))
+    for t in range(1, EXAMPLE_SLOTS):
         noise[:, t] = 0.9 * noise[:, t - 1] + rng.standard_normal(3)
     load = 70.0 + 15.0 * np.sin(day - 2.0) + 2.0 * noise[0]
     sun = np.maximum(20.0 * np.sin(day - np.pi / 2.0) + 2.0 * noise[1], 0.0)

@@ -13,8 +13,8 @@ from coldq.paper.rates.store import run_missing, tasks
 from coldq.paper.rates.tables import Cell, cells, differences, queue_matters
 from coldq.paper.report.files import write_rates
 
-HORIZONS, SEEDS = (256, 1024, 4096, 16384, 65536), 12
-QUICK_HORIZONS, QUICK_SEEDS = (64, 256, 1024, 4096), 4
+HORIZONS, SEED_COUNT = (256, 1024, 4096, 16384, 65536), 12
+QUICK_HORIZONS, QUICK_SEED_COUNT = (64, 256, 1024, 4096), 4
 
 
 def measure_tables(
@@ -37,7 +37,7 @@ def measure_tables(
         A geometric range of horizons, how many seeds, and how many processes share the work.
     """
     horizons = tuple(horizons or (QUICK_HORIZONS if quick else HORIZONS))
-    n_seeds = whole_number("n_seeds", n_seeds or (QUICK_SEEDS if quick else SEEDS), 2)
+    n_seeds = whole_number("n_seeds", n_seeds or (QUICK_SEED_COUNT if quick else SEED_COUNT), 2)
     out, shown = Path(out), console()
     require_report(out / "index.html")
     whole = tasks(horizons, n_seeds)

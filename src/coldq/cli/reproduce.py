@@ -17,7 +17,7 @@ from coldq.paper.runs import FigureRuns
 from coldq.simulation.loop import seed_tuple
 from coldq.solver.threads import thread_count
 
-MEGABYTES = 200.0  # of results for 20 seeds of all figures, with room to spare
+REPORT_MEGABYTES = 200.0  # of results for 20 seeds of all figures, with room to spare
 
 
 def reproduce(
@@ -34,7 +34,7 @@ def reproduce(
     parquet: each file whole or not at all. A `quick` look tries few alphas where RECOO is tuned.
     """
     figures, seeds, out = tuple(figures), seed_tuple(seeds), Path(out)
-    require_report(out / "index.html", MEGABYTES)
+    require_report(out / "index.html", REPORT_MEGABYTES)
 
     from coldq.paper.report.page import write_page
 

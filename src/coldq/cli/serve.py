@@ -18,7 +18,7 @@ from coldq.cli.needs import require
 
 # Seconds for requests that are still being answered when a signal comes. Containers are killed
 # after 10, by default, and agents are to be put to sleep by then.
-PATIENCE = 5
+SHUTDOWN_SECONDS = 5
 
 
 def serve(
@@ -72,7 +72,7 @@ def serve(
             server_header=False,
             http=limited(connections),
             ws="none",
-            timeout_graceful_shutdown=PATIENCE,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
         for speaker in ("asyncio", "uvicorn.error"):
             logging.getLogger(speaker).addFilter(OnceAMinute())

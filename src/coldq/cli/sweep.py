@@ -10,10 +10,10 @@ from coldq.base.arrays import whole_number
 from coldq.base.errors import InvalidInput
 from coldq.base.files import require_writable
 from coldq.base.system import cores
-from coldq.cli.needs import MEGABYTES, require_report
+from coldq.cli.needs import RESULT_MEGABYTES, require_report
 from coldq.cli.tables import console, table
 from coldq.cli.terminal import progress
-from coldq.evaluation.comparison import MET_OTHERS
+from coldq.evaluation.comparison import ADAPTIVE_NOTE
 from coldq.evaluation.intervals import duration, with_interval
 from coldq.evaluation.report.numbers import percentage
 from coldq.evaluation.sweeps.answers import Answers, answers
@@ -24,7 +24,7 @@ from coldq.evaluation.sweeps.table import read
 from coldq.evaluation.sweeps.task import Task
 from coldq.evaluation.tasks.store import Store
 
-NAMED = 3  # failures whose sentence is printed
+SHOWN_FAILURES = 3  # failures whose sentence is printed
 
 
 def show_plan(config: Path, out: Path, workers: int | None = None) -> None:
@@ -68,7 +68,7 @@ def run_sweep(
     """Run what is missing with a progress bar, and say what came of it; how many tasks failed."""
     workers = cores() if workers is dask is ray is None else workers
     plan, store = Plan(asked(config, {})), Store(out)
-    require_writable(out, MEGABYTES)
+    require_writable(out, RESULT_MEGABYTES)
     ran, errors = 0, 0
     with progress(plan.runs, "runs") as bar:
 
@@ -88,7 +88,7 @@ def run_sweep(
         f"{plan.runs:,} runs in {len(plan.tasks):,} tasks: {ran:,} tasks were run now, "
         f"{len(plan.tasks) - ran:,} were there; {len(failed):,} failed."
     )
-    for why in failed[:NAMED]:
+    for why in failed[:SHOWN_FAILURES]:
         _say(f"{why['learner']} {why['parameters']} on {why['problem']}: {why['error']}")
     if failed:
         _say(f"Their tracebacks lie in {store.failed}; --retry-failed runs them again.")
@@ -142,7 +142,7 @@ def _parts(one: Answers) -> Iterator[Any]:
     yield rows
     yield ""
     if one.adaptive:
-        yield MET_OTHERS
+        yield ADAPTIVE_NOTE
     yield one.recommendation()
     target = one.settings[one.reference].name
     for k, loss, violation, as_low in one.tuned():

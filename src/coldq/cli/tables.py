@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-NARROWEST, UNWATCHED = 80, 120  # columns: of any terminal, and where nobody watches
+MIN_COLUMNS, PIPE_COLUMNS = 80, 120  # columns: of any terminal, and where nobody watches
 
 
 def console() -> Console:
@@ -22,7 +22,7 @@ def console() -> Console:
 
     plain = partial(Console, markup=False, emoji=False)
     shown = plain()
-    least = NARROWEST if shown.is_terminal else UNWATCHED
+    least = MIN_COLUMNS if shown.is_terminal else PIPE_COLUMNS
     return shown if shown.width >= least else plain(width=least)
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from coldq.evaluation.comparison import Comparison
     from coldq.evaluation.disturbed import Outcome
 
-NARROW = 100  # columns: where there are fewer, times are left to the page and the files
-STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
+FULL_TABLE_COLUMNS = 100  # columns: where there are fewer, times are left to the page and the files
+OUTCOME_STYLES = {HOLDS: "green", IN_PART: "yellow", FAILS: "red"}
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def _claims_table(result: Reproduction) -> Table:
     numbers = {runs.figure.key: runs.figure.number for runs in result.figures}
     for verdict in result.verdicts:
         lines = [f"{verdict.claim} ({verdict.where})", *(f"  {q}" for q in verdict.quantities)]
-        outcome = Text(verdict.outcome, style=STYLES[verdict.outcome])
+        outcome = Text(verdict.outcome, style=OUTCOME_STYLES[verdict.outcome])
         rows.add_row(str(numbers[verdict.figure]), Text("\n".join(lines)), outcome)
     return rows
 
@@ -105,7 +105,7 @@ def print_comparison(found: Comparison) -> None:
     rate = "" if found.rate is None else f", at most {100 * found.rate:g}% of slots"
     titles = (found.title + rate, f"{found.title}{rate}: tuned in hindsight")
     headings = [heading.replace(" ", "\n", 1) for heading in found.headings[1:]]
-    count = len(found.headings) - (2 if shown.width < NARROW else 0)
+    count = len(found.headings) - (2 if shown.width < FULL_TABLE_COLUMNS else 0)
     for title, cells in zip(titles, (found.cells(False), found.cells(True)), strict=True):
         rows = table(title, ("learner",), headings[: count - 1])
         for row in cells:

@@ -15,7 +15,7 @@ from coldq.learners.contrib.saddle_point import SaddlePoint
 from coldq.learners.yu_neely_wei2017 import YuNeelyWei2017
 from coldq.simulation.loop import simulate
 
-ROUNDING = 1e-9  # relative: steps that are the same in theory are solved in different ways
+ROUNDING_TOLERANCE = 1e-9  # relative: steps equal in theory are solved in different ways
 
 
 def coinciding(
@@ -53,7 +53,7 @@ def coinciding(
 
 def _same(one: Array, other: Array) -> bool:
     size = max(float(np.abs(one).max(initial=0.0)), 1.0)
-    return bool(np.allclose(one, other, rtol=ROUNDING, atol=ROUNDING * size))
+    return bool(np.allclose(one, other, rtol=ROUNDING_TOLERANCE, atol=ROUNDING_TOLERANCE * size))
 
 
 def _reason(problem: Any, group: list[Any]) -> str:

@@ -19,18 +19,25 @@ from coldq.base.arrays import Array, quiet, whole_number
 from coldq.base.errors import Error, InvalidInput, WeakPrice
 from coldq.base.protocols import require_learner, require_problem
 from coldq.evaluation.coinciding import coinciding
-from coldq.evaluation.comparison import AT_RATE, BEFORE, HINDSIGHT, Comparison, Result, Rivalry
+from coldq.evaluation.comparison import (
+    HINDSIGHT_AT_RATE,
+    IN_HINDSIGHT,
+    TUNED_BEFORE,
+    Comparison,
+    Result,
+    Rivalry,
+)
 from coldq.evaluation.intervals import front, holm, interval, p_value
 from coldq.evaluation.named import learners_of, make, named_problem, own_learner, told_apart
-from coldq.evaluation.rivals import TURNS, Choice, Tuned, tune
+from coldq.evaluation.rivals import TUNING_PASSES, Choice, Tuned, tune
 from coldq.evaluation.safety_margins import MarginScore, tune_safety_margin
 from coldq.evaluation.scores import COMPARATORS, Score, Setting
 from coldq.learners import CATALOGUE, COLDQ, RECOO, BestResponse, SafetyMargin, SelfTuning
 from coldq.learners.foresight import rate_of
 from coldq.simulation.loop import seed_tuple
 
-SEEDS = (0, 1, 2, 3, 4)  # of a problem that differs from seed to seed
-SCORED_FROM = 1.0 / 3.0
+DEFAULT_SEEDS = (0, 1, 2, 3, 4)  # of a problem that differs from seed to seed
+TUNING_SHARE = 1.0 / 3.0
 LEAST_SHARE = 1e-9  # a share of no slots at all: a rate is above zero
 Maker = Callable[[float | None], Any]
 
@@ -104,7 +111,7 @@ def comparisons(
     require_problem(problem)
     if getattr(problem, "agents", None) is not None:
         raise InvalidInput("coldq.compare plays problems without agents")
-    seeds = told_apart(problem, seed_tuple(SEEDS if seeds is None else seeds))
+    seeds = told_apart(problem, seed_tuple(DEFAULT_SEEDS if seeds is None else seeds))
     rates = tuple(None if rate is None else rate_of(rate) for rate in rates)
     if title is not None and not isinstance(title, str):
         raise InvalidInput(f"title must be some text, but is {title!r:.200}")
@@ -141,7 +148,7 @@ def first_scored(horizon: int, last: int | None) -> int:
     >>> first_scored(2016, None), first_scored(2016, 576)
     (672, 1440)
     """
-    begin = round(SCORED_FROM * horizon)
+    begin = round(TUNING_SHARE * horizon)
     if last is not None:
         if whole_number("last", last, 1) >= horizon:
             raise InvalidInput(f"last must be some of the {horizon} slots, but is {last}")
@@ -155,7 +162,8 @@ def count_of(learners: Any, rates: Sequence[Any]) -> int:
     """How many parts a comparison has, as far as it is known before."""
     if learners:
         return len(learners) * len(rates) + (rates[0] is not None)
-    return len(CATALOGUE) + 3 + (3 * (len(rates) - 1) + TURNS + 2 if rates[0] is not None else 0)
+    tuned = 0 if rates[0] is None else 3 * (len(rates) - 1) + TUNING_PASSES + 2
+    return len(CATALOGUE) + 3 + tuned
 
 
 def _players(problem: Any, learners: Any, asked: bool) -> list[tuple[str, Maker, bool]]:
@@ -234,7 +242,7 @@ def _at_rate(
         split = setting.begin / problem.horizon
         try:
             found.tuned = tune_safety_margin(problem, rate, (0.0, split), seeds=seeds)
-            found.scores.append(_by_hand(setting, found.tuned.safety_margin, BEFORE))
+            found.scores.append(_by_hand(setting, found.tuned.safety_margin, TUNED_BEFORE))
         except Error as error:
             found.left_out["safety margin, tuned"] = str(error)
         done("safety margin")
@@ -282,21 +290,23 @@ def _hold(setting: Setting, found: list[AtRate], done: Callable[[str], None]) ->
     try:
         for one, (rate, share) in zip(found, targets, strict=True):
             best = tune_safety_margin(problem, rate, after, seeds=setting.seeds)
-            one.scores.append(_by_hand(setting, best.safety_margin, AT_RATE))
+            one.scores.append(_by_hand(setting, best.safety_margin, HINDSIGHT_AT_RATE))
             best = tune_safety_margin(problem, share, after, seeds=first)
-            one.scores.append(_by_hand(setting, best.safety_margin, HINDSIGHT, 1))
+            one.scores.append(_by_hand(setting, best.safety_margin, IN_HINDSIGHT, 1))
         done("safety margin in hindsight")
         for one, tuned in zip(found, tune(problem, first, begin, targets, done), strict=True):
             for rival in tuned:
-                one.scores.append(_of_rival(setting, rival, rival.before, BEFORE))
-                one.scores.append(_of_rival(setting, rival, rival.at_share, HINDSIGHT))
+                one.scores.append(_of_rival(setting, rival, rival.before, TUNED_BEFORE))
+                one.scores.append(_of_rival(setting, rival, rival.at_share, IN_HINDSIGHT))
     except Error as error:
         for one in found:
             one.left_out["forecasts with margins"] = str(error)
         return
     for one, score in zip(found, ours, strict=True):
         if score is not None:
-            one.rivalry = held(score, [rival for rival in one.scores if rival.tuned == HINDSIGHT])
+            one.rivalry = held(
+                score, [rival for rival in one.scores if rival.tuned == IN_HINDSIGHT]
+            )
 
 
 def _of_rival(setting: Setting, tuned: Tuned, choice: Choice, words: str) -> Score:
@@ -332,12 +342,14 @@ def _compared(title: str, setting: Setting, one: AtRate) -> Comparison:
         row = rows[name]
         if rate is None:
             return (row.violation, row.loss)
-        hindsight = float(row.tuned.startswith(HINDSIGHT))
+        hindsight = float(row.tuned.startswith(IN_HINDSIGHT))
         kept = row.share_low <= rate
         return (hindsight, 0.0, row.loss) if kept else (hindsight, 1.0, row.share, row.loss)
 
     order = sorted(rows, key=standing)
-    ran = {name: s for name, s in scores.items() if s.learner is not None and s.tuned != HINDSIGHT}
+    ran = {
+        name: s for name, s in scores.items() if s.learner is not None and s.tuned != IN_HINDSIGHT
+    }
     same = coinciding(
         setting.problem,
         {name: s.learner for name, s in ran.items()},
@@ -387,7 +399,7 @@ def _results(scores: Mapping[str, Score]) -> list[Result]:
     pairs = [(_apart(one.loss, base.loss), _apart(one.bad * 1.0, base.bad * 1.0)) for one in others]
     p = iter(holm([p_value(series) for pair in pairs for series in pair]))
     means = np.array([(one.loss.mean(), one.violation.mean()) for one in scores.values()])
-    means[[one.tuned.startswith(HINDSIGHT) for one in scores.values()]] = np.inf
+    means[[one.tuned.startswith(IN_HINDSIGHT) for one in scores.values()]] = np.inf
     ahead, rows = front(means), []
     for k, ((name, one), pair) in enumerate(zip(scores.items(), [None, *pairs], strict=True)):
         apart = [0.0, 0.0, 0.0, 1.0] * 2

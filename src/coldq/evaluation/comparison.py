@@ -14,7 +14,7 @@ from coldq.base.notebook import html_table
 from coldq.base.palette import BLUE, VERMILION
 from coldq.base.tabular import Tabular
 from coldq.evaluation.intervals import (
-    FEWEST,
+    MIN_TESTED_SLOTS,
     block_interval,
     block_length,
     block_means,
@@ -25,16 +25,16 @@ from coldq.evaluation.named import absences
 from coldq.evaluation.safety_margins import MarginScore
 from coldq.simulation.trace.plots import NO_MATPLOTLIB, drawn_on
 
-BEFORE = "tuned before"
-HINDSIGHT = "in hindsight"
-AT_RATE = "in hindsight at the rate"
-MET_OTHERS = "The problem answers to decisions, so that each met functions of its own."
+TUNED_BEFORE = "tuned before"
+IN_HINDSIGHT = "in hindsight"
+HINDSIGHT_AT_RATE = "in hindsight at the rate"
+ADAPTIVE_NOTE = "The problem answers to decisions, so that each met functions of its own."
 HEADINGS = (
     "learner", "loss a slot", "violation a slot", "slots violated", "dynamic regret",
     "static regret", "a slot", "start-up",
 )  # fmt: skip
-DECADES = 6  # that a logarithmic axis has at most: what is below counts as nothing
-IN_LATEX = str.maketrans(
+MAX_DECADES = 6  # that a logarithmic axis has at most: what is below counts as nothing
+LATEX_ESCAPES = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%_#${}"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
     | {"★": r"$\star$", "µ": r"$\mu$"}
@@ -108,7 +108,7 @@ class Rivalry:
 
     @property
     def words(self) -> str:
-        """The same in a sentence; negative is dearer."""
+        """The saving in a sentence; a negative one is a loss."""
         saved, low, high = (100.0 * value for value in self.saved)
         kept = self.rival_share <= max(self.share, 1e-9)
         which = "the best rival at its own share" if kept else "the rival nearest to its own share"
@@ -192,7 +192,7 @@ class Comparison(Tabular):
         T, seeds, scored = self.problem.horizon, len(self.seeds), self.problem.horizon - self.begin
         words = [f"{self.title}: {T:,} slots, {seeds} seed{'' if seeds == 1 else 's'}."]
         if getattr(self.problem, "adaptive", False):
-            words.append(MET_OTHERS)
+            words.append(ADAPTIVE_NOTE)
         if self.rate is None:
             words.append("Each learner has the parameters that its own theory gives it.")
         elif self.tuned is None:
@@ -216,7 +216,7 @@ class Comparison(Tabular):
                 "them."
             )
         else:
-            words.append(f"p-values need {FEWEST} scored slots, so that there is no *.")
+            words.append(f"p-values need {MIN_TESTED_SLOTS} scored slots, so that there is no *.")
         words.append(
             "★: no other is better in both loss and violation. Times are of one seed alone, "
             "problem included; start-up is until the second decision, with what is compiled or "
@@ -226,7 +226,7 @@ class Comparison(Tabular):
 
     @property
     def _told_apart(self) -> bool:
-        return len(self.seeds) > 1 or self.problem.horizon - self.begin >= FEWEST
+        return len(self.seeds) > 1 or self.problem.horizon - self.begin >= MIN_TESTED_SLOTS
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -238,7 +238,7 @@ class Comparison(Tabular):
         return [
             self._row(one)
             for one in self.results
-            if hindsight in (None, one.tuned.startswith(HINDSIGHT))
+            if hindsight in (None, one.tuned.startswith(IN_HINDSIGHT))
         ]
 
     def _row(self, one: Result) -> tuple[str, ...]:
@@ -299,7 +299,7 @@ class Comparison(Tabular):
         shows by itself. What was tuned in hindsight is left out.
         """
         given, asked = axes, self.rate is not None
-        some = [one for one in self.results if not one.tuned.startswith(HINDSIGHT)]
+        some = [one for one in self.results if not one.tuned.startswith(IN_HINDSIGHT)]
         if axes is None:
             new = installed("coldq.base.figure", NO_MATPLOTLIB)
             axes = new.subplots(7.0, 1.0 + 0.16 * len(some), 1, 2, sharey=True)[0]
@@ -357,7 +357,8 @@ def log_floor(means: Sequence[float]) -> float | None:
     most = max(means)
     if most <= 0.0:
         return None
-    floor = float(10.0 ** np.floor(np.log10(min(m for m in means if m > 10.0**-DECADES * most))))
+    shown = [mean for mean in means if mean > 10.0**-MAX_DECADES * most]
+    floor = float(10.0 ** np.floor(np.log10(min(shown))))
     return floor if most > 20.0 * max(min(means), floor) else None
 
 
@@ -385,4 +386,4 @@ def escaped(text: str) -> str:
     >>> print(escaped("a_1 ^ {50%}"))
     a\_1 \textasciicircum{} \{50\%\}
     """
-    return text.translate(IN_LATEX)
+    return text.translate(LATEX_ESCAPES)

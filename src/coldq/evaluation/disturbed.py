@@ -17,7 +17,7 @@ from coldq.problems import Autoscale, TimeVarying
 from coldq.simulation.loop import seed_tuple
 
 LEARNERS = {SelfTuning: {"violation_rate": 0.05}, COLDQ: {}, RECOO: {}}
-REMEMBERED = 1000  # rounds in which a message may come again; delays are shorter
+MEMORY_ROUNDS = 1000  # rounds in which a message may come again; delays are shorter
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Disturbance:
     doubled: float = 0.0
 
     def __post_init__(self) -> None:
-        if whole_number("delay", self.delay, 0) >= REMEMBERED:
-            raise InvalidInput(f"delay must be below {REMEMBERED}, but is {self.delay}")
+        if whole_number("delay", self.delay, 0) >= MEMORY_ROUNDS:
+            raise InvalidInput(f"delay must be below {MEMORY_ROUNDS}, but is {self.delay}")
         for name in ("lost", "doubled"):
             if not 0.0 <= one_real(name, getattr(self, name)) < 1.0:
                 raise InvalidInput(f"{name} must be a share below 1, but is {getattr(self, name)}")
@@ -49,7 +49,7 @@ class Disturbance:
         return ", ".join(filter(None, (late, lost, twice))) or "undisturbed"
 
 
-DISTURBED = (
+DISTURBANCES = (
     Disturbance(),
     Disturbance(delay=20),
     Disturbance(lost=0.05),
@@ -91,7 +91,7 @@ def play(
     rng = np.random.default_rng((seed, 20))
     lost, doubled = rng.random(T) < disturbance.lost, rng.random(T) < disturbance.doubled
     first, second = rng.integers(0, disturbance.delay + 1, (2, T))
-    agent = Agent(learner, N, batch=(1,), limit=disturbance.delay, remember=REMEMBERED)
+    agent = Agent(learner, N, batch=(1,), limit=disturbance.delay, remember=MEMORY_ROUNDS)
     stream, loss, violation = problem.start([seed]), np.empty(T), np.empty((T, N))
     arriving: dict[int, list[int]] = {}
     told: dict[int, Any] = {}
@@ -127,7 +127,7 @@ def disturb(
     for problem in (TimeVarying(**slots), Autoscale(**slots)):
         for kind, parameters in LEARNERS.items():
             learner = kind.for_problem(problem, **parameters)
-            for disturbance in DISTURBED:
+            for disturbance in DISTURBANCES:
                 runs = [play(learner, problem, seed, disturbance) for seed in chosen]
                 losses, over = (np.array([run[k] for run in runs]) for k in (0, 1))
                 found.append(

@@ -9,11 +9,11 @@ import numpy as np
 from coldq.base.arrays import Array
 
 RESAMPLES = 2000
-AS_LOW_A_LOSS = 0.001  # at most 0.1% above
-BLOCK = 48  # slots of a block, four hours of five minutes
-MOST_BLOCKS = 1000  # of a run: samples of more would not fit into memory
+EQUAL_LOSS_TOLERANCE = 0.001  # at most 0.1% above
+BLOCK_SLOTS = 48  # slots of a block, four hours of five minutes
+MAX_BLOCKS = 1000  # of a run: samples of more would not fit into memory
 # Fewer than six blocks of a difference have the same sign by chance more often than in 5% of cases.
-FEWEST = 6 * BLOCK  # slots that a p-value needs
+MIN_TESTED_SLOTS = 6 * BLOCK_SLOTS  # slots that a p-value needs
 
 
 def mean_interval(samples: Array) -> tuple[float, float]:
@@ -94,7 +94,7 @@ def tuned_to(target: float, loss: Array, violation: Array) -> int:
 
 def as_low(loss: Array, target: float) -> np.ndarray:
     """Whether a mean loss counts as one that is as low as a target: at most 0.1% above."""
-    return loss <= target + AS_LOW_A_LOSS * abs(target)
+    return loss <= target + EQUAL_LOSS_TOLERANCE * abs(target)
 
 
 def front(means: Array) -> tuple[int, ...]:
@@ -178,7 +178,7 @@ def block_length(slots: int) -> int:
     >>> block_length(1344), block_length(100), block_length(1_000_000)
     (48, 25, 1000)
     """
-    return min(max(BLOCK, slots // MOST_BLOCKS), max(slots // 4, 1))
+    return min(max(BLOCK_SLOTS, slots // MAX_BLOCKS), max(slots // 4, 1))
 
 
 def block_means(series: Array) -> Array:
@@ -217,7 +217,7 @@ def p_value(series: Array) -> float:
         with np.errstate(divide="ignore", invalid="ignore"):
             size = np.abs(samples.mean()) / (samples.std(ddof=1) / np.sqrt(samples.size))
         return float(2.0 * stdtr(samples.size - 1, -size)) if size > 0.0 else 1.0
-    if series.size < FEWEST:
+    if series.size < MIN_TESTED_SLOTS:
         return 1.0
     means = block_means(series[0])
     far = np.abs(means - means.mean()) >= abs(series.mean())

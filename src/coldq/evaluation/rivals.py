@@ -17,7 +17,7 @@ import numpy as np
 
 from coldq.base.arrays import Array
 from coldq.base.protocols import Problem
-from coldq.evaluation.safety_margins import SAFETY_MARGINS, SAME, is_violated
+from coldq.evaluation.safety_margins import COST_TOLERANCE, SAFETY_MARGINS, is_violated
 from coldq.learners.best_response import respond
 from coldq.learners.forecast_with_margin import ForecastWithMargin
 from coldq.learners.limit_forecasts import (
@@ -29,16 +29,16 @@ from coldq.learners.limit_forecasts import (
 from coldq.learners.margins import AdaptiveConformal, ConformalPID, RollingQuantile, ShareOfLimit
 from coldq.simulation.loop import replay
 
-LEVELS = (0.32, 0.16, 0.08, 0.04, 0.02, 0.01, 0.005, 0.002, 0.0005)  # from the riskiest
-SHARES = SAFETY_MARGINS  # of a limit, by hand
-WEIGHTS = (0.1, 0.3, 0.6)  # of exponential smoothing
-FORGETTING = (0.995, 0.999)  # of the regression
+RISK_LEVELS = (0.32, 0.16, 0.08, 0.04, 0.02, 0.01, 0.005, 0.002, 0.0005)  # from the riskiest
+LIMIT_SHARES = SAFETY_MARGINS  # of a limit, by hand
+SMOOTHING_WEIGHTS = (0.1, 0.3, 0.6)  # of exponential smoothing
+FORGETTING_FACTORS = (0.995, 0.999)  # of the regression
 SCALE_WEIGHT = 0.05  # of the average size of errors
-STEPS = (0.005, 0.02)  # of adaptive conformal inference
-TRACKER_STEPS = (0.05, 0.2)  # of conformal PID
+CONFORMAL_STEPS = (0.005, 0.02)  # of adaptive conformal inference
+PID_STEPS = (0.05, 0.2)  # of conformal PID
 SHORT_LAGS = (1, 2, 3)
-BETWEEN = 4  # levels tried between two
-TURNS = 3  # all parameters, then twice the levels between
+REFINED_LEVELS = 4  # levels tried between two
+TUNING_PASSES = 3  # all parameters, then twice the levels between
 
 
 class Choice(NamedTuple):
@@ -81,8 +81,8 @@ class Rival:
         >>> rivals_of(())[4].words(Choice(0.01, 0.0, 0.02))
         'last value + conformal PID (level 0.01, step 0.02)'
         """
-        parts = [f"{'share' if self.levels is SHARES else 'level'} {choice.level:.3g}"]
-        weight = "forgetting" if self.weights is FORGETTING else "weight"
+        parts = [f"{'share' if self.levels is LIMIT_SHARES else 'level'} {choice.level:.3g}"]
+        weight = "forgetting" if self.weights is FORGETTING_FACTORS else "weight"
         parts += [f"{weight} {choice.weight:g}"] if choice.weight else []
         parts += [f"step {choice.step:g}"] if choice.step else []
         return f"{self.name} ({', '.join(parts)})"
@@ -128,23 +128,23 @@ def rivals_of(periods: Iterable[int]) -> list[Rival]:
     lags = (*SHORT_LAGS, *(lag for period in periods for lag in (period, period + 1)))
     forecasts: list[tuple[str, Callable[[Any], Any], tuple[float, ...]]] = [
         ("last value", lambda weight: LastValue(), (0.0,)),
-        ("exponential smoothing", ExponentialSmoothing, WEIGHTS),
+        ("exponential smoothing", ExponentialSmoothing, SMOOTHING_WEIGHTS),
         *(
             (f"season of {period}", lambda weight, period=period: SeasonalValue(period), (0.0,))
             for period in periods
         ),
-        ("autoregressive", lambda weight: AutoRegressive(lags, weight), FORGETTING),
+        ("autoregressive", lambda weight: AutoRegressive(lags, weight), FORGETTING_FACTORS),
     ]
     none = (0.0,)
     margins: list[tuple[str, Callable[[Any, Any], Any], tuple[float, ...], tuple[float, ...]]] = [
-        ("share of the limit", lambda level, step: ShareOfLimit(level), SHARES, none),
-        ("rolling quantile", lambda level, step: RollingQuantile(level), LEVELS, none),
+        ("share of the limit", lambda level, step: ShareOfLimit(level), LIMIT_SHARES, none),
+        ("rolling quantile", lambda level, step: RollingQuantile(level), RISK_LEVELS, none),
         (
             "scaled rolling quantile",
-            lambda level, step: RollingQuantile(level, weight=SCALE_WEIGHT), LEVELS, none,
+            lambda level, step: RollingQuantile(level, weight=SCALE_WEIGHT), RISK_LEVELS, none,
         ),
-        ("adaptive conformal", AdaptiveConformal, LEVELS, STEPS),
-        ("conformal PID", ConformalPID, LEVELS, TRACKER_STEPS),
+        ("adaptive conformal", AdaptiveConformal, RISK_LEVELS, CONFORMAL_STEPS),
+        ("conformal PID", ConformalPID, RISK_LEVELS, PID_STEPS),
     ]  # fmt: skip
     return [
         Rival(of_limits, of_errors, forecast, margin, levels, weights, steps)
@@ -171,7 +171,7 @@ def tune(
     before, after = slice(min(1, begin - 1), begin), slice(begin, T)
     found: list[dict[Choice, Played]] = [{} for _ in rivals]
     wanted = [rival.grid for rival in rivals]
-    for turn in range(TURNS):
+    for turn in range(TUNING_PASSES):
         for known, new in zip(found, play(problem, seeds, begin, rivals, wanted), strict=True):
             known.update(new)
         done("rivals with all parameters" if turn == 0 else "rivals, finer")
@@ -252,7 +252,7 @@ def _cheapest(played: Mapping[Choice, Played], share: float, part: slice) -> Cho
     if not kept:
         return min(played, key=lambda choice: (shares[choice], costs[choice]))
     least = min(costs[choice] for choice in kept)
-    return min(choice for choice in kept if costs[choice] <= least + SAME * abs(least))
+    return min(choice for choice in kept if costs[choice] <= least + COST_TOLERANCE * abs(least))
 
 
 def _alike(played: Mapping[Choice, Played], chosen: Choice) -> dict[Choice, Played]:
@@ -262,10 +262,10 @@ def _alike(played: Mapping[Choice, Played], chosen: Choice) -> dict[Choice, Play
 
 def _between(alike: Iterable[Choice], chosen: Choice, rival: Rival) -> set[Choice]:
     """Choices with levels between that of a chosen one and the next riskier level."""
-    by_hand = rival.levels is SHARES  # a lower share is riskier, but a higher level
+    by_hand = rival.levels is LIMIT_SHARES  # a lower share is riskier, but a higher level
     levels = sorted((choice.level for choice in alike), reverse=not by_hand)
     at = levels.index(chosen.level)
     if at == 0:
         return set()
-    between = np.linspace(levels[at - 1], levels[at], BETWEEN + 2)[1:-1]
+    between = np.linspace(levels[at - 1], levels[at], REFINED_LEVELS + 2)[1:-1]
     return {chosen._replace(level=float(level)) for level in between}

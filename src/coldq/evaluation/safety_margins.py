@@ -15,10 +15,10 @@ from coldq.learners.foresight import rate_of
 from coldq.learners.kept_rows import slack_at
 from coldq.simulation.loop import replay, seed_tuple
 
-SAME = 1e-9  # costs that differ by less than this share are equal but for rounding
+COST_TOLERANCE = 1e-9  # costs that differ by less than this share are equal but for rounding
 SAFETY_MARGINS = (0.0, *(0.0025 * 1.25**k for k in range(0, 31, 3)))  # to 2.02
-FURTHER = tuple(0.0025 * 1.25**k for k in range(30, 49, 3))  # to 112, for demand that leaps
-FINE, ROUNDS = 7, 2  # safety margins tried between two of the grid before, and how often
+LARGE_SAFETY_MARGINS = tuple(0.0025 * 1.25**k for k in range(30, 49, 3))  # to 112
+REFINED_STEPS, REFINEMENT_PASSES = 7, 2  # between two of a grid, and how often
 
 
 class MarginScore(NamedTuple):
@@ -58,7 +58,7 @@ def tune_safety_margin(
         return choose_safety_margin(tried, rate)
     (tried,) = try_finely(problem, [part], seeds, [rate])
     if all(one.share > limit for one in tried):
-        (more,) = try_finely(problem, [part], seeds, [rate], FURTHER)
+        (more,) = try_finely(problem, [part], seeds, [rate], LARGE_SAFETY_MARGINS)
         tried += more
     return choose_safety_margin(tried, rate)
 
@@ -70,7 +70,7 @@ def choose_safety_margin(tried: Iterable[MarginScore], rate: float) -> MarginSco
     if not kept:
         return min(tried, key=lambda one: one.share)
     least = min(one.cost for one in kept)
-    return min(one for one in kept if one.cost <= least + SAME * abs(least))
+    return min(one for one in kept if one.cost <= least + COST_TOLERANCE * abs(least))
 
 
 def _limit(rate: Any) -> float:
@@ -139,13 +139,15 @@ def try_finely(
 ) -> list[list[MarginScore]]:
     """What safety margins do on each part of a problem, finer where a rate is just kept."""
     rates, found = list(rates), try_safety_margins(problem, parts, seeds, safety_margins)
-    for _ in range(ROUNDS):
+    for _ in range(REFINEMENT_PASSES):
         grid, finer = [one.safety_margin for one in found[0]], set[float]()
         for tried in found:
             for rate in rates:
                 at = grid.index(choose_safety_margin(tried, rate).safety_margin)
                 if at > 0:
-                    finer |= set(np.linspace(grid[at - 1], grid[at], FINE + 1)[1:-1].tolist())
+                    finer |= set(
+                        np.linspace(grid[at - 1], grid[at], REFINED_STEPS + 1)[1:-1].tolist()
+                    )
         if finer:
             more = try_safety_margins(problem, parts, seeds, sorted(finer))
             found = [sorted(a + b) for a, b in zip(found, more, strict=True)]

@@ -16,7 +16,7 @@ from coldq.evaluation.safety_margins import is_violated
 from coldq.simulation.comparators import dynamic_comparator, static_comparator
 from coldq.simulation.loop import replay, simulate
 
-TIMED = 200  # slots of one seed alone, of which the time a slot is taken
+TIMED_SLOTS = 200  # slots of one seed alone, of which the time a slot is taken
 COMPARATORS = {"dynamic": dynamic_comparator, "static": static_comparator}
 
 
@@ -154,7 +154,7 @@ class _Timed:
 
     def reveal(self, t: int, x: Array) -> Any:
         self.stamps.append(time.perf_counter())
-        if t > TIMED:
+        if t > TIMED_SLOTS:
             raise _Enough
         return self._stream.reveal(t, x)
 

@@ -71,7 +71,7 @@ class Figure:
 
 # The appendix gives COLDQ the same parameters in all four experiments. The paper plots neither of
 # the last two; both take what their theory says.
-OURS = Entry(
+COLDQ_ENTRY = Entry(
     "COLDQ",
     COLDQ,
     {"epsilon": 0.5},
@@ -148,7 +148,7 @@ FIGURES = (
                 TimeVarying(domain=Box(-5.0, 5.0, dim=10)),
             ),
         ),
-        (OURS, recoo(alpha=0.5), yi2023(alpha=3.0, gamma=0.1, beta=5.0), EXPERT, SINHA_VAZE),
+        (COLDQ_ENTRY, recoo(alpha=0.5), yi2023(alpha=3.0, gamma=0.1, beta=5.0), EXPERT, SINHA_VAZE),
         curves="tv",
         tuned=True,
     ),
@@ -157,7 +157,7 @@ FIGURES = (
         2,
         "Online quadratic programming",
         (Setting("printed", "X = [0, 1]^2", OnlineQuadratic()),),
-        (OURS, recoo(gamma=7.0), *yi2021(alpha0=100.0, gamma0=2.5), EXPERT, SINHA_VAZE),
+        (COLDQ_ENTRY, recoo(gamma=7.0), *yi2021(alpha0=100.0, gamma0=2.5), EXPERT, SINHA_VAZE),
         curves="qp",
     ),
     Figure(
@@ -165,7 +165,7 @@ FIGURES = (
         3,
         "Online linear programming",
         (Setting("printed", "X = [0, 1]^2", OnlineLinear()),),
-        (OURS, recoo(), *yi2021(alpha0=2.0, gamma0=1.0), EXPERT, SINHA_VAZE),
+        (COLDQ_ENTRY, recoo(), *yi2021(alpha0=2.0, gamma0=1.0), EXPERT, SINHA_VAZE),
         curves="lp",
     ),
     Figure(
@@ -184,7 +184,13 @@ FIGURES = (
                 drawn=False,
             ),
         ),
-        (OURS, recoo(alpha=0.7), yi2023(alpha=100.0, gamma=1.0, beta=1.0), EXPERT, SINHA_VAZE),
+        (
+            COLDQ_ENTRY,
+            recoo(alpha=0.7),
+            yi2023(alpha=100.0, gamma=1.0, beta=1.0),
+            EXPERT,
+            SINHA_VAZE,
+        ),
         curves="js",
         tuned=True,
         loss_label="average energy cost",

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from coldq.base.system import cores
 
-CPUINFO = Path("/proc/cpuinfo")
-SECONDS = 10.0  # that another program may take to answer
+CPU_FILE = Path("/proc/cpuinfo")
+PROGRAM_TIMEOUT = 10.0  # that another program may take to answer
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Origin:
 
 
 def origin() -> Origin:
-    """That of what is computed now.
+    """The code, day and processor of this process.
 
     >>> from coldq.paper.origin import origin
     >>> origin().cores > 0, len(origin().date)
@@ -56,7 +56,7 @@ def commit(folder: Path) -> str:
 def processor() -> str:
     """The processor by the name that its maker gave it, or else its architecture."""
     try:
-        lines = CPUINFO.read_text(errors="replace").splitlines()
+        lines = CPU_FILE.read_text(errors="replace").splitlines()
     except OSError:  # no Linux
         lines = []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -70,7 +70,12 @@ def _said(*words: str | Path) -> str:
         return ""
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=True
+            words,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROGRAM_TIMEOUT,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return ""

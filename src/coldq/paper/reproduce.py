@@ -11,8 +11,8 @@ from coldq.paper.figures import FIGURES, Figure
 from coldq.paper.origin import Origin, origin
 from coldq.paper.published import EndPoint, end_points
 from coldq.paper.runs import (
-    ALPHAS,
-    FEW_ALPHAS,
+    QUICK_ALPHAS,
+    TRIED_ALPHAS,
     FigureRuns,
     Stepping,
     count_runs,
@@ -58,7 +58,7 @@ def reproduce(
     """
     figures, seeds = tuple(figures), seed_tuple(seeds)
     begun = time.perf_counter()
-    alphas = FEW_ALPHAS if quick else ALPHAS
+    alphas = QUICK_ALPHAS if quick else TRIED_ALPHAS
     runs = run_figures(figures, seeds, done, alphas, processes)
     return Reproduction(
         figures=runs,

@@ -22,9 +22,9 @@ from coldq.simulation.metrics import accumulated_loss, hard_violation
 from coldq.simulation.trace import Trace
 from coldq.slot.schedules import Power
 
-TUNED = "RECOO (tuned)"
-ALPHAS = tuple(2.0 ** (k / 3.0) for k in range(-4, 7))  # from 0.4 to 4
-FEW_ALPHAS = (0.5, 1.0, 2.0)  # for a quick look
+TUNED_RECOO = "RECOO (tuned)"
+TRIED_ALPHAS = tuple(2.0 ** (k / 3.0) for k in range(-4, 7))  # from 0.4 to 4
+QUICK_ALPHAS = (0.5, 1.0, 2.0)  # for a quick look
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def run_figures(
     figures: Iterable[Figure],
     seeds: tuple[int, ...],
     done: Callable[[str], None] = lambda what: None,
-    alphas: tuple[float, ...] = ALPHAS,
+    alphas: tuple[float, ...] = TRIED_ALPHAS,
     processes: int = 1,
 ) -> tuple[FigureRuns, ...]:
     """Every learner in every setting of each figure; `done` hears of each finished run.
@@ -184,7 +184,7 @@ def _with_alpha(theirs: Entry, scale: Any) -> Entry:
     size = f"{scale:.3g}" if np.ndim(scale) == 0 else "c"
     return replace(
         theirs,
-        label=TUNED,
+        label=TUNED_RECOO,
         parameters={**theirs.parameters, "alpha": Power(0.5, scale)},
         printed=f"alpha_t = {size} t^(1/2), the rest as RECOO",
         published=None,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.evaluation.sweeps.config import KEYS, asked
+from coldq.evaluation.sweeps.config import SWEEP_KEYS, asked
 from coldq.evaluation.sweeps.grid import combinations, values_of
 from tests.evaluation.sweeps.counted import Counted
 from tests.evaluation.sweeps.pages import PAGE, blocks
@@ -304,7 +304,7 @@ def test_values_of_parameters_may_be_objects() -> None:
 
 
 def test_every_key_is_on_the_page_and_its_toml_is_asked_for() -> None:
-    for key in KEYS:
+    for key in SWEEP_KEYS:
         assert f"`{key}`" in PAGE or f"\n{key} = " in PAGE or f"[[{key}]]" in PAGE, key
     import tomllib
 

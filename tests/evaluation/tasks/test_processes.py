@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.evaluation.tasks.processes import ONE_THREAD, Processes
+from coldq.evaluation.tasks.processes import SINGLE_THREAD_SETTINGS, Processes
 
 
 def fail(task):
@@ -109,4 +109,4 @@ def test_a_task_that_ends_every_worker_is_told_and_stops_no_other():
 
 def test_workers_have_one_thread_of_every_library():
     with Processes(1) as executor:
-        assert set(executor.map(os.getenv, sorted(ONE_THREAD))) == {"1"}
+        assert set(executor.map(os.getenv, sorted(SINGLE_THREAD_SETTINGS))) == {"1"}

@@ -12,13 +12,13 @@ from coldq.base.files import whole_file, write_parquet
 if TYPE_CHECKING:
     from coldq.evaluation.comparison import Comparison
 
-MADE = b"Made by <code>coldq</code>"  # in the foot of every page
+OWN_MARK = b"Made by <code>coldq</code>"  # in the foot of every page
 
 
 def require_own_page(path: Path) -> None:
     """Raise if a page lies there that is none of ours: it would be lost."""
     try:
-        own = MADE in path.read_bytes()
+        own = OWN_MARK in path.read_bytes()
     except OSError:  # there is none, or writing it will say why not
         return
     if not own:

@@ -18,7 +18,7 @@ GREEK = {
     "lambda": "λ",
     "mu": "μ",
 }
-MANY_TIMES = 1e6  # a number that grew by more began as rounding
+MAX_SHOWN_RATIO = 1e6  # a number that grew by more began as rounding
 SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -60,7 +60,7 @@ def percentage(fraction: float) -> str:
     >>> percentage(-0.0157), percentage(0.0), percentage(94.378), percentage(2e9)
     ('−1.6%', '0.0%', '+9,438%', 'from zero')
     """
-    if not abs(fraction) < MANY_TIMES:
+    if not abs(fraction) < MAX_SHOWN_RATIO:
         return "from zero"
     digits = 1 if abs(fraction) < 10.0 else 0
     return f"{100.0 * fraction:+,.{digits}f}%".replace("+0.0%", "0.0%").replace("-", "−")

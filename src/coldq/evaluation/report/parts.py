@@ -21,7 +21,7 @@ from coldq.evaluation.report import numbers
 from coldq.evaluation.report.files import require_own_page, write_text
 from coldq.evaluation.report.pictures import SUFFIXES, as_address
 
-FIRST = ("reproduction", "rates")  # the order of the page; other parts follow by name
+PART_ORDER = ("reproduction", "rates")  # the order of the page; other parts follow by name
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def join(part: Part, path: Path) -> None:
         older = None if is_unfinished(file) or file.stem == part.key else _read(file)
         if older is not None:
             kept[older.key] = older
-    order = sorted(kept, key=lambda key: (FIRST.index(key) if key in FIRST else len(FIRST), key))
+    order = [key for key in PART_ORDER if key in kept]
+    order += sorted(kept.keys() - set(order))
     data = {id: drawn for key in order for id, drawn in kept[key].data.items()}
     text = render(
         "page.html.jinja",

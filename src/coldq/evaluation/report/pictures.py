@@ -17,7 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from coldq.base.files import whole_file
 
-DOTS = 300
+DOTS_PER_INCH = 300
 SUFFIXES = (".png", ".pdf")
 STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with Matplotlib: the same on every machine
@@ -62,7 +62,7 @@ def _print(canvas: Canvas, suffix: str, file: Any) -> None:
     Neither the day nor the program are in it: the same runs give the same bytes.
     """
     shown = canvas.dpi
-    canvas.set_dpi(DOTS)
+    canvas.set_dpi(DOTS_PER_INCH)
     match suffix:
         case ".png":
             FigureCanvasAgg(canvas).print_png(file, metadata={"Software": None})

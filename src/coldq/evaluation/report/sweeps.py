@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Canvas
 
-from coldq.evaluation.comparison import MET_OTHERS, escaped
+from coldq.evaluation.comparison import ADAPTIVE_NOTE, escaped
 from coldq.evaluation.intervals import with_interval
 from coldq.evaluation.report.files import plain, write_text
 from coldq.evaluation.report.numbers import percentage
@@ -18,7 +18,7 @@ from coldq.evaluation.sweeps.table import Sweep, shown
 
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vP*X"
-ROWS = 12  # settings of a problem that LaTeX has, the front and the recommended among them
+LATEX_ROWS = 12  # settings of a problem that LaTeX has, the front and the recommended among them
 
 
 def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
@@ -45,7 +45,7 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
                 picture=as_address(picture),
                 with_interval=with_interval, percentage=percentage,
                 tuned=list(one.tuned()), sensitivities=list(one.sensitivities()),
-                met_others=MET_OTHERS,
+                met_others=ADAPTIVE_NOTE,
             )
         )  # fmt: skip
     if found.failures or found.missing:
@@ -66,7 +66,7 @@ def latex(one: Answers) -> str:
         r"learner & parameters & loss & violation & rank, loss & rank, violation \\",
         r"\midrule",
     ]
-    for k in (ahead + others)[: max(ROWS, len(ahead))]:
+    for k in (ahead + others)[: max(LATEX_ROWS, len(ahead))]:
         setting = one.settings[k]
         mark = "$^*$" if k == one.recommended else ""
         cells = [f"{escaped(setting.learner)}{mark}", escaped(setting.words)]
@@ -81,7 +81,7 @@ def latex(one: Answers) -> str:
     about = (
         f"% {one.problem}, T = {one.horizon}, {seeds}. "
         "Above the line: the Pareto front; * is recommended."
-        f"{f' {MET_OTHERS}' if one.adaptive else ''}"
+        f"{f' {ADAPTIVE_NOTE}' if one.adaptive else ''}"
     )
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", about]) + "\n"
 

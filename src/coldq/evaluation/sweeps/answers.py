@@ -22,9 +22,9 @@ from coldq.evaluation.intervals import RESAMPLES, as_low, drawn_anew, front, tun
 from coldq.evaluation.sweeps.config import require_budget
 from coldq.evaluation.sweeps.table import Sweep, words
 
-REFERENCE = "COLDQ"
-FEW = 200  # of the samples of seeds, in which a recommendation is made again
-ROUNDING = 1e-9  # a share of the budget by which means that are equal may differ
+REFERENCE_LEARNER = "COLDQ"
+RECOMMENDATION_SAMPLES = 200  # of the samples of seeds, in which a recommendation is made again
+BUDGET_TOLERANCE = 1e-9  # a share of the budget by which means that are equal may differ
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class Answers:
 
         Of two in the middle it is the one that violates less.
         """
-        own = self.places.get(REFERENCE) or self.places[self.settings[0].learner]
+        own = self.places.get(REFERENCE_LEARNER) or self.places[self.settings[0].learner]
         ahead = front(self.means[own])
         return own[ahead[len(ahead) // 2]]
 
@@ -135,7 +135,7 @@ class Answers:
 
     def _within(self, means: Array) -> int | None:
         allowed = means[self.reference, 1] if self.budget is None else self.budget
-        (keep,) = np.nonzero(means[:, 1] <= allowed * (1.0 + ROUNDING))
+        (keep,) = np.nonzero(means[:, 1] <= allowed * (1.0 + BUDGET_TOLERANCE))
         return int(keep[np.lexsort(means[keep].T[::-1])[0]]) if keep.size else None
 
     @cached_property
@@ -143,7 +143,7 @@ class Answers:
         """How often it is recommended when seeds are drawn anew; NaN for one seed."""
         if len(self.seeds) < 2:
             return float("nan")
-        drawn = drawn_anew(len(self.seeds))[:: RESAMPLES // FEW]
+        drawn = drawn_anew(len(self.seeds))[:: RESAMPLES // RECOMMENDATION_SAMPLES]
         again = [self._within(self.samples[:, :, each].mean(axis=-1)) for each in drawn]
         return float(np.mean([place == self.recommended for place in again]))
 

@@ -26,10 +26,10 @@ from coldq.learners.learner import keywords_of
 from coldq.problems import from_table
 from coldq.simulation.loop import seed_tuple
 
-KEYS = ("title", "seeds", "seeds_a_task", "budget", "problems", "learners")
+SWEEP_KEYS = ("title", "seeds", "seeds_a_task", "budget", "problems", "learners")
 SEEDS_KEYS = ("from", "to")
-SEEDS = 20
-NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+DEFAULT_SEED_COUNT = 20
+NAMED_PARAMETERS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def asked(config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[
         raise InvalidInput(
             f"a sweep is a TOML file's path, or its keys, but this is a {type(config).__name__}"
         )
-    require_keys(where, said, KEYS)
+    require_keys(where, said, SWEEP_KEYS)
     for key in ("problems", "learners"):
         if key not in said:
             raise InvalidInput(f"{where}: {key} is missing; it names what is run, see [[{key}]]")
@@ -101,7 +101,7 @@ def asked(config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[
     per, budget = said.get("seeds_a_task"), said.get("budget")
     found = Asked(
         title,
-        _seeds(where, said.get("seeds", SEEDS)),
+        _seeds(where, said.get("seeds", DEFAULT_SEED_COUNT)),
         None if per is None else whole_number(f"{where}: seeds_a_task", per, 1),
         None if budget is None else require_budget(where, budget),
         tuple(_entries(where, "problem", said["problems"], lambda one: _problem(one, folder))),
@@ -157,7 +157,7 @@ def _require_different(where: str, what: str, names: Iterable[Any]) -> None:
 
 
 def _require_alike(where: str, learners: Iterable[Entry]) -> None:
-    """That learners of one title differ in the values of parameters, not in which they have."""
+    """Raise if learners of one title differ in which parameters they have."""
     names: dict[str, set[str]] = {}
     for one in learners:
         if names.setdefault(one.title, set(one.flat)) != set(one.flat):
@@ -252,7 +252,7 @@ def _arguments(function: Callable[..., Any], skipped: int = 0) -> tuple[str, ...
     takes = list(arguments_of(function).items())[skipped:]
     if any(one.kind is Parameter.VAR_KEYWORD for _, one in takes):
         return None
-    return tuple(name for name, one in takes if one.kind in NAMED)
+    return tuple(name for name, one in takes if one.kind in NAMED_PARAMETERS)
 
 
 def _problem(thing: Any, folder: Path) -> _Source:

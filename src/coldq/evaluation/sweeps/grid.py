@@ -17,7 +17,7 @@ from coldq.base.keys import require_keys, require_number
 
 RANGE_KEYS = ("from", "to", "count", "log")
 POWER_KEYS = ("power", "scale")
-MOST = 100_000  # combinations of one table
+MAX_COMBINATIONS = 100_000  # combinations of one table
 
 
 def combinations(where: str, keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -34,8 +34,10 @@ def combinations(where: str, keys: Mapping[str, Any]) -> Iterator[dict[str, Any]
     """
     several = {key: values_of(f"{where}: {key}", given) for key, given in keys.items()}
     count = math.prod(len(values) for values in several.values())
-    if count > MOST:
-        raise InvalidInput(f"{where}: has {count:,} combinations, but {MOST:,} are the most")
+    if count > MAX_COMBINATIONS:
+        raise InvalidInput(
+            f"{where}: {count:,} combinations are above the most, {MAX_COMBINATIONS:,}"
+        )
     for chosen in product(*several.values()):
         yield dict(zip(several, chosen, strict=True))
 
@@ -76,8 +78,8 @@ def _range(where: str, given: Mapping[str, Any]) -> list[Any]:
             raise InvalidInput(f"{where}: a range from {given['from']!r} lacks {key}")
     low, high = (require_number(where, key, given[key]) for key in ("from", "to"))
     count, log = whole_number(f"{where}: count", given["count"], 2), given.get("log", False)
-    if count > MOST:
-        raise InvalidInput(f"{where}: count must be at most {MOST}, but is {count}")
+    if count > MAX_COMBINATIONS:
+        raise InvalidInput(f"{where}: count must be at most {MAX_COMBINATIONS}, but is {count}")
     flag(f"{where}: log", log)
     if low == high:
         raise InvalidInput(f"{where}: from and to are both {low:g}")

@@ -14,8 +14,8 @@ from pathlib import Path
 from coldq.base.errors import InvalidInput
 from coldq.evaluation.tasks.library import digest
 
-INSTALLED = ("site-packages", "dist-packages")  # the folders that all packages share
-NOTED = "_source_for_coldq"  # where an imported module's spec keeps the digest of its source
+SHARED_FOLDERS = ("site-packages", "dist-packages")  # the folders that all packages share
+SOURCE_DIGEST = "_source_for_coldq"  # what an imported module's spec keeps
 
 
 def module_digest(name: str) -> str:
@@ -31,7 +31,7 @@ def module_digest(name: str) -> str:
     origin = Path(spec.origin)
     root = (origin.parent if origin.stem == "__init__" else origin).parents[name.count(".")]
     # Where packages share a folder, all but its own are other people's.
-    inner = f"{name.partition('.')[0]}." if root.name in INSTALLED else ""
+    inner = f"{name.partition('.')[0]}." if root.name in SHARED_FOLDERS else ""
     seen: dict[str, str] = {}
     waiting = [origin, *_files(root, name)]
     while waiting:
@@ -56,7 +56,11 @@ def _require_unchanged(path: Path, place: Path, now: str) -> None:
     parts = place.with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     spec = getattr(sys.modules.get(name), "__spec__", None)  # a module that is reloaded has a new
-    if spec is not None and spec.origin == str(path) and vars(spec).setdefault(NOTED, now) != now:
+    if (
+        spec is not None
+        and spec.origin == str(path)
+        and vars(spec).setdefault(SOURCE_DIGEST, now) != now
+    ):
         raise InvalidInput(
             f"{path} has changed since this process imported it, so that the old code would run: "
             "start a new process (in a notebook, restart the kernel)"

@@ -16,8 +16,8 @@ from coldq.evaluation.sweeps.task import Task, learner_of, problem_of
 from coldq.evaluation.tasks.library import canonical, digest, library_digest
 from coldq.evaluation.tasks.processes import Processes
 
-FORMAT = 2  # of the tables that tasks give
-SEEDS_A_TASK = 250  # beyond, a batch gains nothing more
+TABLE_FORMAT = 2  # of the tables that tasks give
+MAX_SEEDS_A_TASK = 250  # beyond, a batch gains nothing more
 TRACE_BYTES = 32e6  # of the runs that a task holds at once
 PROBE_SECONDS = 0.3  # to look at a pair of learner and problem
 
@@ -38,7 +38,7 @@ class Plan:
                 learner, parameters = digest(player.described), canonical(player.flat)
                 shown = played.title, player.title, parameters
                 for seeds in self.batches(played):
-                    key = digest([[FORMAT, library, problem, learner, list(seeds)], shown])
+                    key = digest([[TABLE_FORMAT, library, problem, learner, list(seeds)], shown])
                     found.append(Task(key, *shown, played.described, player.described, seeds))
         return tuple(found)
 
@@ -70,7 +70,7 @@ def seeds_a_task(problem: Any) -> int:
     (250, 13)
     """
     numbers = 1 + problem.n_constraints + (0 if is_ours(problem) else problem.domain.dim)
-    return max(1, min(SEEDS_A_TASK, int(TRACE_BYTES / (8.0 * problem.horizon * numbers))))
+    return max(1, min(MAX_SEEDS_A_TASK, int(TRACE_BYTES / (8.0 * problem.horizon * numbers))))
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from coldq.evaluation.tasks.store import Store
 if TYPE_CHECKING:
     from coldq.evaluation.sweeps.plan import Plan
 
-SHOWN = 12  # settings that a notebook shows
-INDEX = "index.parquet"
-ABOUT = "coldq.sweep"  # in its metadata: what holds for the whole sweep
+NOTEBOOK_ROWS = 12  # settings that a notebook shows
+INDEX_FILE = "index.parquet"
+METADATA_KEY = "coldq.sweep"  # in its metadata: what holds for the whole sweep
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,10 +78,14 @@ class Sweep(Tabular):
                 f"{violation:,.5g}",
                 seeds,
             )
-            for problem, learner, parameters, loss, violation, seeds in rows[:SHOWN]
+            for problem, learner, parameters, loss, violation, seeds in rows[:NOTEBOOK_ROWS]
         ]
         headings = ("problem", "learner", "parameters", "loss", "hard violation", "seeds")
-        more = f" {len(rows) - SHOWN:,} more settings are not shown." if len(rows) > SHOWN else ""
+        more = (
+            f" {len(rows) - NOTEBOOK_ROWS:,} more settings are not shown."
+            if len(rows) > NOTEBOOK_ROWS
+            else ""
+        )
         return html_table(repr(self)[6:-1], headings, shown, [f"Means over the seeds.{more}"])
 
     @cached_property
@@ -139,16 +143,16 @@ def write_index(store: Store, plan: Plan) -> None:
     ]  # fmt: skip
     adaptive = [one.title for one in plan.asked.problems if one.adaptive]
     about = {"title": plan.asked.title, "adaptive": adaptive, "budget": plan.asked.budget}
-    table = pa.Table.from_pylist(rows).replace_schema_metadata({ABOUT: json.dumps(about)})
-    write_parquet(table, store.folder / INDEX, through=store.arriving)
+    table = pa.Table.from_pylist(rows).replace_schema_metadata({METADATA_KEY: json.dumps(about)})
+    write_parquet(table, store.folder / INDEX_FILE, through=store.arriving)
 
 
 def read(folder: Path | str) -> Sweep:
     """The sweep whose results lie in a folder."""
     store, pa = Store(Path(folder)), library("pyarrow")
     try:
-        index = read_parquet(store.folder / INDEX)
-        about = json.loads(index.schema.metadata[ABOUT.encode()])
+        index = read_parquet(store.folder / INDEX_FILE)
+        about = json.loads(index.schema.metadata[METADATA_KEY.encode()])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise NotReadable(f"{folder}: there is no sweep here ({error})") from None
     keys = index["task"].to_pylist()

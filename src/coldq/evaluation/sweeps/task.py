@@ -20,7 +20,7 @@ from coldq.simulation.loop import simulate
 from coldq.simulation.metrics import accumulated_loss, hard_violation, soft_violation
 
 MEASURES = ("loss", "violation", "soft_violation", "largest_violation")
-PROBLEMS_KEPT = 4  # that a worker keeps built
+CACHED_PROBLEMS = 4  # that a worker keeps built
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def run(task: Task) -> dict[str, Any]:
     }
 
 
-@lru_cache(PROBLEMS_KEPT)
+@lru_cache(CACHED_PROBLEMS)
 def problem_of(described: str) -> Any:
     """The problem that a task is about, from the text of its description."""
     said = json.loads(described)

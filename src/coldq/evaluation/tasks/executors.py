@@ -20,11 +20,11 @@ from typing import Any
 
 from coldq.base.errors import InvalidInput, installed
 from coldq.base.system import cores
-from coldq.evaluation.tasks.processes import QUEUED, TRIES, Processes
+from coldq.evaluation.tasks.processes import MAX_ATTEMPTS, TASKS_A_WORKER, Processes
 
-LOCAL = "local"
-PATIENCE = 10.0  # seconds for a cluster to answer at all
-MOST_UNDERWAY = 1_000  # tasks given at once to an executor that does not say how many it needs
+LOCAL_ADDRESS = "local"
+CONNECTION_TIMEOUT = 10.0  # seconds for a cluster to answer at all
+MAX_PENDING_TASKS = 1_000  # tasks given at once to an executor that does not say how many it needs
 
 
 def do_all(
@@ -39,7 +39,7 @@ def do_all(
     >>> [(task, future.result()) for task, future in do_all(abs, [-1, 2], ThisProcess())]
     [(-1, 1), (2, 2)]
     """
-    width = getattr(executor, "width", MOST_UNDERWAY)
+    width = getattr(executor, "width", MAX_PENDING_TASKS)
     waiting, underway = iter(tasks), dict[Future[Any], Any]()
     finished = SimpleQueue[Future[Any]]()
     while True:
@@ -72,7 +72,7 @@ class Cluster(Executor):
     """An executor that hands tasks to a cluster by a function of its own."""
 
     def __init__(self, send: Callable[..., Future[Any]], workers: int) -> None:
-        self.send, self.width = send, QUEUED * max(workers, 1)
+        self.send, self.width = send, TASKS_A_WORKER * max(workers, 1)
 
     def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """The cluster's future."""
@@ -116,7 +116,7 @@ def executor_of(
 def _dask(address: str, distributed: Any) -> Iterator[Executor]:
     """The workers of a Dask cluster at an address, or "local": processes that Dask starts here."""
     given: dict[str, Any] = {"address": address}
-    if address == LOCAL:
+    if address == LOCAL_ADDRESS:
         given = {"n_workers": cores(), "threads_per_worker": 1, "dashboard_address": None}
     else:
         require_answer(address, "Dask scheduler")
@@ -139,7 +139,7 @@ def _ray(address: str, ray: Any) -> Iterator[Executor]:
     except (ConnectionError, OSError, ValueError) as error:
         raise InvalidInput(f"no Ray cluster answers at {address}: {error}") from None
     try:
-        remote = ray.remote(num_cpus=1, max_retries=TRIES - 1)(_in_one_thread)
+        remote = ray.remote(num_cpus=1, max_retries=MAX_ATTEMPTS - 1)(_in_one_thread)
         workers = int(ray.cluster_resources().get("CPU", 1))
         yield Cluster(lambda *args, **kwargs: remote.remote(*args, **kwargs).future(), workers)
     finally:
@@ -153,7 +153,7 @@ def require_answer(address: str, what: str) -> None:
     if not host or not port.isdigit():
         raise InvalidInput(f"the address of a {what} is host:port, but is {address!r:.200}")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECTION_TIMEOUT).close()
     except (OSError, OverflowError) as error:
         raise InvalidInput(f"no {what} answers at {address}: {error}") from None
 

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-LETTERS = 32  # of a digest: 128 bits, so that no two ever share one
+DIGEST_LENGTH = 32  # of a digest: 128 bits, so that no two ever share one
 # What lies above sweeps in the layers of pyproject.toml: no result depends on it.
-ABOVE = ("__main__.py", "cli/", "serve/", "evaluation/report/", "paper/report/")
+PRESENTATION_PATHS = ("__main__.py", "cli/", "serve/", "evaluation/report/", "paper/report/")
 
 
 @cache
@@ -20,11 +20,15 @@ def library_digest() -> str:
     seen = hashlib.sha256()
     for path in sorted(home.rglob("*")):
         inner = path.relative_to(home).as_posix()
-        if inner.startswith(ABOVE) or "__pycache__" in path.parts or not path.is_file():
+        if (
+            inner.startswith(PRESENTATION_PATHS)
+            or "__pycache__" in path.parts
+            or not path.is_file()
+        ):
             continue
         seen.update(f"{inner}\0{path.stat().st_size}\0".encode())
         seen.update(path.read_bytes())
-    return seen.hexdigest()[:LETTERS]
+    return seen.hexdigest()[:DIGEST_LENGTH]
 
 
 def canonical(value: Any) -> str:
@@ -39,4 +43,4 @@ def canonical(value: Any) -> str:
 
 def digest(value: Any) -> str:
     """A short name of plain data."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:LETTERS]
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:DIGEST_LENGTH]

@@ -16,11 +16,11 @@ from typing import Any
 from coldq.base.arrays import whole_number
 from coldq.base.errors import WorkerLost
 
-TRIES = 3  # workers that a task is given to, one after another, where they are lost
-QUEUED = 3  # tasks a worker, of which it does one: the next one is there when that is done
-WORKER = Path(__file__).with_name("worker.py")
+MAX_ATTEMPTS = 3  # workers that a task is given to, one after another, where they are lost
+TASKS_A_WORKER = 3  # of which it does one: the next one is there when that is done
+WORKER_FILE = Path(__file__).with_name("worker.py")
 # One thread a worker: of ours, and of the libraries that NumPy and SciPy multiply with.
-ONE_THREAD = dict.fromkeys(
+SINGLE_THREAD_SETTINGS = dict.fromkeys(
     ("COLDQ_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
 )
 
@@ -40,8 +40,8 @@ class Processes(Executor):
     1 2
     """
 
-    def __init__(self, count: int, tries: int = TRIES) -> None:
-        self.width = QUEUED * whole_number("workers", count, 1)
+    def __init__(self, count: int, tries: int = MAX_ATTEMPTS) -> None:
+        self.width = TASKS_A_WORKER * whole_number("workers", count, 1)
         self._tries = tries
         self._threads = ThreadPoolExecutor(count)  # one asks one process
         self._mine = threading.local()
@@ -107,10 +107,10 @@ def _start() -> subprocess.Popen[bytes]:
     """A fresh process: a forked one would inherit threads that do not run in it."""
     options = [f"-W{option}" for option in sys.warnoptions]
     worker = subprocess.Popen(
-        [sys.executable, "-P", *options, str(WORKER)],
+        [sys.executable, "-P", *options, str(WORKER_FILE)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, **ONE_THREAD},
+        env={**os.environ, **SINGLE_THREAD_SETTINGS},
         start_new_session=True,  # Ctrl-C reaches all of a terminal's; this is left to the parent
     )
     assert worker.stdin is not None

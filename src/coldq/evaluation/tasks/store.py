@@ -28,8 +28,8 @@ from coldq.base.files import locked, read_parquet, require_writable, whole_file
 from coldq.evaluation.tasks.executors import do_all, needed
 from coldq.evaluation.tasks.library import library_digest
 
-MAGIC = b"PAR1"  # that a parquet file begins and ends with
-SUFFIX = ".parquet"
+PARQUET_MARK = b"PAR1"  # that a parquet file begins and ends with
+PARQUET_SUFFIX = ".parquet"
 
 
 class Task(Protocol):
@@ -73,7 +73,7 @@ class Store:
 
     def path(self, key: str) -> Path:
         """Where a task's result is, or would be; folders by two letters stay readable."""
-        return self.runs / key[:2] / f"{key}{SUFFIX}"
+        return self.runs / key[:2] / f"{key}{PARQUET_SUFFIX}"
 
     @contextmanager
     def mine(self) -> Iterator[None]:
@@ -97,10 +97,10 @@ class Store:
         wanted = set(keys)
         for left in self.arriving.glob("*"):
             left.unlink(missing_ok=True)
-        for path in self.runs.glob(f"*/*{SUFFIX}"):
+        for path in self.runs.glob(f"*/*{PARQUET_SUFFIX}"):
             if path.stem not in wanted:
                 _move(path, self.older / path.parent.name / path.name)
-        for path in self.older.glob(f"*/*{SUFFIX}"):
+        for path in self.older.glob(f"*/*{PARQUET_SUFFIX}"):
             if path.stem in wanted:
                 _move(path, self.path(path.stem))
 
@@ -109,9 +109,9 @@ class Store:
         path = self.path(key)
         try:
             with path.open("rb") as file:
-                first = file.read(len(MAGIC))
-                file.seek(-len(MAGIC), os.SEEK_END)
-                if first == MAGIC == file.read() and file.tell() >= 2 * len(MAGIC):
+                first = file.read(len(PARQUET_MARK))
+                file.seek(-len(PARQUET_MARK), os.SEEK_END)
+                if first == PARQUET_MARK == file.read() and file.tell() >= 2 * len(PARQUET_MARK):
                     return True
         except FileNotFoundError:
             return False

@@ -11,8 +11,8 @@ from coldq.base.arrays import Array
 from coldq.evaluation.intervals import drawn_anew
 from coldq.learners.card import Largest, Rate
 
-NOTHING = 1e-9  # a total below this many times T counts as zero
-MARGIN = 0.05  # of an exponent: what a finite range of horizons may be off by
+ZERO_TOTAL_A_SLOT = 1e-9  # a total below this many times T counts as zero
+EXPONENT_TOLERANCE = 0.05  # of an exponent: what a finite range of horizons may be off by
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def growth(horizons: Sequence[int] | Array, totals: Array) -> Growth:
     here = upper_half(horizons)
     T, totals = np.asarray(horizons, float)[here], np.asarray(totals, float)[here]
     mean = totals.mean(axis=1)
-    if abs(mean[-1]) < NOTHING * T[-1]:
+    if abs(mean[-1]) < ZERO_TOTAL_A_SLOT * T[-1]:
         return Growth("zero")
     if not (mean > 0.0).all():
         return Growth("not positive")
@@ -64,7 +64,7 @@ def growth(horizons: Sequence[int] | Array, totals: Array) -> Growth:
     slopes = _slope(T, means[:, (means > 0.0).all(axis=0)])
     low, high = (float(q) for q in np.percentile(slopes, [2.5, 97.5]))
     kind = "power"
-    if high <= MARGIN:
+    if high <= EXPONENT_TOLERANCE:
         kind = "bounded"
     elif slope < 0.25 and _logarithmic(T, mean):
         kind = "log T"
@@ -105,6 +105,6 @@ def verdict(grown: Growth, claim: float) -> str:
     """
     if grown.kind in ("zero", "not positive"):
         return "better" if claim > 0.0 else "within"
-    if grown.low > claim + MARGIN:
+    if grown.low > claim + EXPONENT_TOLERANCE:
         return "worse"
-    return "better" if grown.high < claim - MARGIN else "within"
+    return "better" if grown.high < claim - EXPONENT_TOLERANCE else "within"

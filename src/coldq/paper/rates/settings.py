@@ -33,11 +33,11 @@ from coldq.slot.schedules import Power
 from coldq.slot.step import solve
 
 GRID = (0.0, 0.25, 0.5, 0.75)  # of V_x and of V_g
-CONVEX, STRONG = "convex", "strongly convex"
+CONVEX, STRONGLY_CONVEX = "convex", "strongly convex"
 STATIC, DYNAMIC, VIOLATION = "static", "dynamic", "violation"  # two regrets and the hard violation
 MEASURES = (STATIC, DYNAMIC, VIOLATION)
-SMALL = 1e-6  # an epsilon with which the queue's floor alone does not hold the constraint
-INTERRUPTED = 0.01  # the share of slots without a feasible decision, where the queue matters
+TINY_EPSILON = 1e-6  # an epsilon with which the queue's floor alone does not hold the constraint
+INFEASIBLE_SHARE = 0.01  # the share of slots without a feasible decision, where the queue matters
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Row(Problem):
 
     @property
     def constants(self) -> Constants:
-        """Those of the cell with the largest."""
+        """The constants of the cell whose gradient bound is the largest."""
         return max((cell.constants for cell in self.cells), key=lambda c: c.gradient_bound)
 
     def start(self, seeds: Iterable[int]) -> DriftingStream:
@@ -89,7 +89,7 @@ class Interrupted(Problem):
     def interruptions(self) -> np.ndarray:
         """Which slots of which seeds have no feasible decision, (S, T)."""
         (draws,) = generators(5, range(self.row.n_seeds), 1)
-        return np.stack([rng.random(self.horizon) < INTERRUPTED for rng in draws])
+        return np.stack([rng.random(self.horizon) < INFEASIBLE_SHARE for rng in draws])
 
     def start(self, seeds: Iterable[int]) -> Any:
         """The row's stream, interrupted."""
@@ -151,7 +151,7 @@ class Column:
 
     def row(self, vx: float, horizon: int, n_seeds: int) -> Row:
         """The problem of one V_x and horizon."""
-        strong = self.losses == STRONG
+        strong = self.losses == STRONGLY_CONVEX
         cells = tuple(Drifting(vx, vg, strong, horizon) for vg in self.variation_exponents)
         return Row(cells, n_seeds)
 
@@ -164,12 +164,12 @@ def _same_alpha(row: Row) -> RECOO:
     return RECOO(SQUARE, alpha=Power((1.0 - row.path_exponent) / 2.0))
 
 
-STILL, FIXED, MOVING = (0.0,), (0.0,), GRID[1:]
+STATIC_PATH, FIXED_CONSTRAINTS, MOVING_PATHS = (0.0,), (0.0,), GRID[1:]
 
 
 def columns() -> tuple[Column, ...]:
     """Every column. At V_x = 0 "not told" is "told", so it is run where they differ."""
-    return (*_variants(CONVEX), *_convex(), *_variants(STRONG), *_strongly_convex())
+    return (*_variants(CONVEX), *_convex(), *_variants(STRONGLY_CONVEX), *_strongly_convex())
 
 
 def _variants(losses: str) -> Iterable[Column]:
@@ -178,26 +178,26 @@ def _variants(losses: str) -> Iterable[Column]:
     told = MEASURES if losses == CONVEX else (DYNAMIC, VIOLATION)
     other: dict[str, Any] = {"measures": (DYNAMIC, VIOLATION), "own": False}
     yield Column("COLDQ told V_x", losses, _told, COLDQ, measures=told)
-    yield Column("COLDQ not told", losses, COLDQ.for_problem, COLDQ, MOVING, **other)
+    yield Column("COLDQ not told", losses, COLDQ.for_problem, COLDQ, MOVING_PATHS, **other)
     frozen = partial(_told, kind=FrozenQueue)
     yield Column("COLDQ, Q frozen", losses, frozen, COLDQ, measures=told, own=False)
     yield Column("RECOO", losses, RECOO.for_problem, RECOO, measures=told)
-    yield Column("RECOO, same alpha", losses, _same_alpha, COLDQ, MOVING, **other)
+    yield Column("RECOO, same alpha", losses, _same_alpha, COLDQ, MOVING_PATHS, **other)
 
 
 def _convex() -> Iterable[Column]:
     """Others as their theory has them; those without a dynamic bound where x* does not move."""
     for title, kind, path_exponents, variation_exponents in (
         ("COLDQ-Expert", COLDQExpert, GRID, GRID),
-        ("RECOO-Expert", RECOOExpert, GRID, FIXED),
-        ("Yi 2021", Yi2021, STILL, FIXED),
-        ("Yi 2021-Expert", Yi2021Expert, GRID, FIXED),
-        ("Yi 2023", Yi2023, STILL, GRID),
-        ("Sinha-Vaze", SinhaVaze, STILL, GRID),
+        ("RECOO-Expert", RECOOExpert, GRID, FIXED_CONSTRAINTS),
+        ("Yi 2021", Yi2021, STATIC_PATH, FIXED_CONSTRAINTS),
+        ("Yi 2021-Expert", Yi2021Expert, GRID, FIXED_CONSTRAINTS),
+        ("Yi 2023", Yi2023, STATIC_PATH, GRID),
+        ("Sinha-Vaze", SinhaVaze, STATIC_PATH, GRID),
         ("Supantha-Sinha", SupanthaSinha2026, GRID, GRID),
         ("Supantha-Sinha, projection-free", SupanthaSinha2026ProjectionFree, GRID, GRID),
-        ("Sarkar-Sinha", SarkarSinha2025, STILL, GRID),
-        ("Lekeufack-Jordan", LekeufackJordan2024, STILL, GRID),
+        ("Sarkar-Sinha", SarkarSinha2025, STATIC_PATH, GRID),
+        ("Lekeufack-Jordan", LekeufackJordan2024, STATIC_PATH, GRID),
     ):
         yield Column(title, CONVEX, kind.for_problem, kind, path_exponents, variation_exponents)
 
@@ -211,16 +211,18 @@ def _strongly_convex() -> Iterable[Column]:
             "Yi 2021",
             lambda row: Yi2021.strongly_convex(SQUARE, row.horizon, MU, gamma0=1.0),
             Yi2021,
-            FIXED,
+            FIXED_CONSTRAINTS,
         ),
         ("Yi 2023", Yi2023.for_problem, Yi2023, GRID),
         ("Sinha-Vaze", partial(SinhaVaze.for_problem, strongly_convex=True), SinhaVaze, GRID),
     ):
-        yield Column(title, STRONG, build, claimant, STILL, variations, (STATIC, VIOLATION))
+        yield Column(
+            title, STRONGLY_CONVEX, build, claimant, STATIC_PATH, variations, (STATIC, VIOLATION)
+        )
 
 
 # The setting in which the queue matters: a floor too low to hold the constraint.
 QUEUE_LEARNERS: dict[str, Callable[[Row], Any]] = {
-    "COLDQ": lambda row: COLDQ(SQUARE, row.horizon, epsilon=SMALL),
-    "queue frozen": lambda row: FrozenQueue(SQUARE, row.horizon, epsilon=SMALL),
+    "COLDQ": lambda row: COLDQ(SQUARE, row.horizon, epsilon=TINY_EPSILON),
+    "queue frozen": lambda row: FrozenQueue(SQUARE, row.horizon, epsilon=TINY_EPSILON),
 }

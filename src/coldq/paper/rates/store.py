@@ -19,8 +19,8 @@ from coldq.problems import Drifting
 from coldq.simulation.loop import simulate
 from coldq.simulation.metrics import accumulated_loss, hard_violation
 
-FORMAT = 3  # of the stored files
-QUEUE = "queue "  # what a task of QUEUE_LEARNERS begins with
+FILE_FORMAT = 3  # of the stored files
+QUEUE_PREFIX = "queue "  # what a task of QUEUE_LEARNERS begins with
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Task:
     @property
     def key(self) -> str:
         """A digest of all that determines its result."""
-        return digest([FORMAT, library_digest(), self.about()])
+        return digest([FILE_FORMAT, library_digest(), self.about()])
 
     def about(self) -> dict[str, Any]:
         """What it is, in plain data."""
@@ -44,7 +44,7 @@ class Task:
     @property
     def shape(self) -> tuple[int, int]:
         """How many V_g it has, and how many seeds."""
-        queue = self.column.startswith(QUEUE)
+        queue = self.column.startswith(QUEUE_PREFIX)
         return 1 if queue else len(_column(self).variation_exponents), self.n_seeds
 
 
@@ -56,13 +56,15 @@ def tasks(horizons: Sequence[int], n_seeds: int) -> list[Task]:
         for vx in column.path_exponents
         for T in horizons
     ]
-    whole += [Task(f"{QUEUE}{name}", 0.0, T, n_seeds) for name in QUEUE_LEARNERS for T in horizons]
+    whole += [
+        Task(f"{QUEUE_PREFIX}{name}", 0.0, T, n_seeds) for name in QUEUE_LEARNERS for T in horizons
+    ]
     return sorted(whole, key=lambda task: -task.horizon)
 
 
 def run_task(task: Task) -> dict[str, Array]:
     """Totals of regret and violation, a row for each V_g and seed."""
-    regret, violation = (_run_queue if task.column.startswith(QUEUE) else _run_row)(task)
+    regret, violation = (_run_queue if task.column.startswith(QUEUE_PREFIX) else _run_row)(task)
     return {"regret": regret.ravel(), "violation": violation.ravel()}
 
 
@@ -82,7 +84,7 @@ def _run_queue(task: Task) -> tuple[Array, Array]:
     """Violation of the slots in which there was a feasible decision; regret is undefined."""
     row = Row((Drifting(0.0, 0.0, horizon=task.horizon),), task.n_seeds)
     problem = Interrupted(row)
-    learner = QUEUE_LEARNERS[task.column.removeprefix(QUEUE)](row)
+    learner = QUEUE_LEARNERS[task.column.removeprefix(QUEUE_PREFIX)](row)
     trace = simulate(learner, problem, range(task.n_seeds), progress=False)
     kept = np.where(problem.interruptions(), 0.0, trace.violation[..., 0])
     return np.full(task.n_seeds, np.nan), kept.sum(axis=1)

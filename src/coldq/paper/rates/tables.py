@@ -14,19 +14,19 @@ from coldq.paper.rates.growth import Growth, claimed, growth, verdict
 from coldq.paper.rates.settings import (
     CONVEX,
     DYNAMIC,
-    INTERRUPTED,
+    INFEASIBLE_SHARE,
     MEASURES,
     QUEUE_LEARNERS,
-    SMALL,
-    STRONG,
+    STRONGLY_CONVEX,
+    TINY_EPSILON,
     VIOLATION,
     Column,
     columns,
 )
-from coldq.paper.rates.store import QUEUE, Task, stored
+from coldq.paper.rates.store import QUEUE_PREFIX, Task, stored
 
 VERDICTS = ("within", "better", "worse")
-FROZEN = "COLDQ, Q frozen"
+FROZEN_QUEUE = "COLDQ, Q frozen"
 TABLES = {
     "time-varying": "Table 1: time-varying constraints",
     "fixed": "Table 2: fixed constraints",
@@ -93,7 +93,7 @@ def _claims(column: Column, constraints: str, vx: float) -> Iterator[tuple[str, 
 
 def grouped(chosen: list[Cell]) -> Iterator[tuple[str, Column, str, list[Cell]]]:
     """The cells of each kind of loss, column and measure, in the order of the tables."""
-    for losses in (CONVEX, STRONG):
+    for losses in (CONVEX, STRONGLY_CONVEX):
         for column in (each for each in columns() if each.losses == losses):
             for measure in MEASURES:
                 group = [c for c in chosen if c.column.key == column.key and c.measure == measure]
@@ -143,20 +143,20 @@ def differences(found: list[Cell]) -> Iterator[str]:
     yield f"  COLDQ told V_x, less RECOO with its alpha_t: {apart(told, same)}"
     yield f"  COLDQ not told, less RECOO as published: {apart(untold, 'RECOO')}"
     yield f"  COLDQ-Expert, told nothing, less COLDQ told V_x: {apart('COLDQ-Expert', told)}"
-    yield f"  COLDQ told V_x, less the same with its queue frozen: {apart(told, FROZEN)}"
+    yield f"  COLDQ told V_x, less the same with its queue frozen: {apart(told, FROZEN_QUEUE)}"
 
 
 def queue_matters(out: Path, horizons: Sequence[int], n_seeds: int) -> Iterator[str]:
     """The setting with a low floor and interrupted slots, in words."""
     grown = {}
     for name in QUEUE_LEARNERS:
-        runs = [stored(out, Task(f"{QUEUE}{name}", 0.0, T, n_seeds)) for T in horizons]
+        runs = [stored(out, Task(f"{QUEUE_PREFIX}{name}", 0.0, T, n_seeds)) for T in horizons]
         totals = np.array([run["violation"][0] for run in runs])
         last = f"{totals[-1].mean():,.1f} at T = {horizons[-1]:,}"
         grown[name] = f"{growth(horizons, totals)}, {last}"
     yield (
-        f"Where the queue matters (epsilon = {SMALL:g}, {100 * INTERRUPTED:g}% of slots without a "
-        "feasible decision), the violation of all other slots:"
+        f"Where the queue matters (epsilon = {TINY_EPSILON:g}, {100 * INFEASIBLE_SHARE:g}% of "
+        "slots without a feasible decision), the violation of all other slots:"
     )
     yield f"  COLDQ: {grown['COLDQ']}"
     yield f"  with its queue frozen: {grown['queue frozen']}"

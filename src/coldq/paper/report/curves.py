@@ -11,9 +11,9 @@ from coldq.base.arrays import Array
 from coldq.base.palette import BLACK, BLUE, GREEN, ORANGE, PALETTE, PURPLE, SKY, VERMILION, Look
 from coldq.paper.figures import Setting
 from coldq.paper.published import published_curve
-from coldq.paper.runs import TUNED, FigureRuns
+from coldq.paper.runs import TUNED_RECOO, FigureRuns
 
-NEGLIGIBLE = 1e-6  # a violation that ends below this is none
+NO_VIOLATION = 1e-6  # a violation that ends below this is none
 
 
 LOOKS = {
@@ -23,7 +23,7 @@ LOOKS = {
     "Yi 2023": GREEN,
     "COLDQ-Expert": SKY,
     "Sinha-Vaze": PURPLE,
-    TUNED: ORANGE,
+    TUNED_RECOO: ORANGE,
     "Yi 2021, printed gamma": BLACK,
 }
 
@@ -137,7 +137,7 @@ def log_floor(drawn: Iterable[Curve]) -> float | None:
     where there is one, a decade below every other end shows how far below it is.
     """
     drawn = tuple(drawn)
-    means = [curve.mean for curve in drawn if curve.mean[-1] > NEGLIGIBLE]
+    means = [curve.mean for curve in drawn if curve.mean[-1] > NO_VIOLATION]
     if not means:
         return None
     below = 1.0 if len(means) == len(drawn) else 0.1
@@ -148,4 +148,4 @@ def log_floor(drawn: Iterable[Curve]) -> float | None:
 def spans_magnitudes(drawn: Iterable[Curve]) -> bool:
     """Whether the ends lie so far apart that only a logarithmic axis shows them all."""
     ends = [float(curve.mean[-1]) for curve in drawn]
-    return min(ends) >= -NEGLIGIBLE and max(ends) > 20.0 * max(min(ends), NEGLIGIBLE)
+    return min(ends) >= -NO_VIOLATION and max(ends) > 20.0 * max(min(ends), NO_VIOLATION)

@@ -21,7 +21,7 @@ from coldq.paper.claims import FAILS, HOLDS, IN_PART, Quantity
 from coldq.paper.figures import Figure, Setting
 from coldq.paper.published import MEASURES, EndPoint
 from coldq.paper.report.curves import (
-    NEGLIGIBLE,
+    NO_VIOLATION,
     Curve,
     Look,
     curves,
@@ -40,7 +40,7 @@ OUTCOMES = {
     IN_PART: ("in-part", "◐", "some of the measured quantities keep their limits"),
     FAILS: ("fails", "✗", "no measured quantity keeps its limit"),
 }
-PACKAGES = ("numpy", "scipy", "cvxpy", "matplotlib", "plotly", "pyarrow")
+NAMED_PACKAGES = ("numpy", "scipy", "cvxpy", "matplotlib", "plotly", "pyarrow")
 QUEUE_BINS = 200
 CONTENTS = {
     "queue": "The queue",
@@ -92,7 +92,7 @@ def _context(result: Reproduction, sections: list[dict[str, Any]]) -> dict[str, 
         "counts": {o: sum(v.outcome == o for v in result.verdicts) for o in OUTCOMES},
         "sections": sections,
         "packages": {"coldq": coldq.__version__, "Python": platform.python_version()}
-        | _versions(PACKAGES),
+        | _versions(NAMED_PACKAGES),
         "limits": claims,
         "gauge": gauge,
         "needs": _needs,
@@ -156,7 +156,7 @@ def _panel(
 def _logarithmic(measure: str, drawn: Sequence[Curve]) -> bool | None:
     """Whether the axis begins logarithmic; None where it cannot be, as values are below zero."""
     if log_floor(drawn) is None or any(
-        curve.mean[-1] < -NEGLIGIBLE for curve in drawn if curve.plotted
+        curve.mean[-1] < -NO_VIOLATION for curve in drawn if curve.plotted
     ):
         return None
     return measure == "violation" and spans_magnitudes(drawn)

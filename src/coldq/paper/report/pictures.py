@@ -27,8 +27,8 @@ from coldq.paper.report.curves import (
 )
 from coldq.paper.runs import FigureRuns
 
-INCHES = (7.0, 3.1)
-MARKERS = 7
+PICTURE_INCHES = (7.0, 3.1)
+MARKER_COUNT = 7
 
 
 def picture_name(figure: Figure, setting: Setting) -> str:
@@ -67,7 +67,7 @@ def write_pictures(runs: FigureRuns, folder: Path) -> None:
 
 def _draw(runs: FigureRuns, setting: Setting) -> Canvas:
     figure = runs.figure
-    canvas = new_canvas(*INCHES)
+    canvas = new_canvas(*PICTURE_INCHES)
     title = superscripts(f"Figure {figure.number}. {figure.title}: {setting.title}")
     canvas.suptitle(title, fontsize=8.5, parse_math=False)  # a $ is a dollar
     look = looks(run.entry.label for run in runs.runs)
@@ -93,7 +93,9 @@ def _panel(axes: Any, drawn: Sequence[Curve], look: dict[str, Look], *, logarith
                 curve.t, curve.low, curve.high, color=style.colour, alpha=0.12, linewidth=0.0
             )
         # Markers at even slots, shifted from learner to learner: they do not cover each other.
-        places = (np.arange(MARKERS) + (i + 1.0) / (len(drawn) + 1.0)) * curve.t[-1] / MARKERS
+        places = (
+            (np.arange(MARKER_COUNT) + (i + 1.0) / (len(drawn) + 1.0)) * curve.t[-1] / MARKER_COUNT
+        )
         axes.plot(
             curve.t,
             curve.mean,

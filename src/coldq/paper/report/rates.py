@@ -11,11 +11,11 @@ from matplotlib.figure import Figure as Canvas
 from coldq.evaluation.report.numbers import number
 from coldq.evaluation.report.parts import Part, join, render
 from coldq.evaluation.report.pictures import SUFFIXES, as_address, new_canvas, write_picture
-from coldq.paper.rates.settings import CONVEX, DYNAMIC, MEASURES, STRONG
+from coldq.paper.rates.settings import CONVEX, DYNAMIC, MEASURES, STRONGLY_CONVEX
 from coldq.paper.rates.tables import TABLES, VERDICTS, Cell, counted, grouped, measured
 from coldq.paper.report.curves import PALETTE
 
-INCHES = (7.0, 5.2)
+PICTURE_INCHES = (7.0, 5.2)
 
 
 def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> None:
@@ -56,12 +56,12 @@ def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> N
 
 def _draw(chosen: list[Cell], title: str) -> Canvas:
     """Log-log, a panel for every kind of loss and measure; dashes have the claimed slope."""
-    canvas = new_canvas(*INCHES)
+    canvas = new_canvas(*PICTURE_INCHES)
     canvas.suptitle(f"{title}, where V_x and V_g are nearest to 1/2; dashed: the claimed slope",
                     fontsize=8.5)  # fmt: skip
     panels, handles = canvas.subplots(2, len(MEASURES)), {}
     number = {name: k for k, name in enumerate(dict.fromkeys(c.column.title for c in chosen))}
-    for line, losses in enumerate((CONVEX, STRONG)):
+    for line, losses in enumerate((CONVEX, STRONGLY_CONVEX)):
         for place, measure in enumerate(MEASURES):
             own = [c for c in chosen if (c.column.losses, c.measure) == (losses, measure)]
             handles |= _panel(panels[line, place], own, number, f"{losses}, {measure}")
