@@ -27,7 +27,7 @@ from coldq.learners.limit_forecasts import (
     SeasonalValue,
 )
 from coldq.learners.margins import AdaptiveConformal, ConformalPID, RollingQuantile, ShareOfLimit
-from coldq.simulation.loop import replay
+from coldq.simulation.replay import replay
 
 RISK_LEVELS = (0.32, 0.16, 0.08, 0.04, 0.02, 0.01, 0.005, 0.002, 0.0005)  # from the riskiest
 LIMIT_SHARES = SAFETY_MARGINS  # of a limit, by hand

@@ -13,7 +13,8 @@ from coldq.base.protocols import Constraint, Domain, Problem, require_problem
 from coldq.learners.best_response import BestResponse
 from coldq.learners.foresight import rate_of
 from coldq.learners.kept_rows import slack_at
-from coldq.simulation.loop import replay, seed_tuple
+from coldq.simulation.loop import seed_tuple
+from coldq.simulation.replay import replay
 
 COST_TOLERANCE = 1e-9  # costs that differ by less than this share are equal but for rounding
 SAFETY_MARGINS = (0.0, *(0.0025 * 1.25**k for k in range(0, 31, 3)))  # to 2.02

@@ -14,7 +14,8 @@ from coldq.base.arrays import Array, is_ours
 from coldq.base.errors import Error
 from coldq.evaluation.safety_margins import is_violated
 from coldq.simulation.comparators import dynamic_comparator, static_comparator
-from coldq.simulation.loop import replay, simulate
+from coldq.simulation.loop import simulate
+from coldq.simulation.replay import replay
 
 TIMED_SLOTS = 200  # slots of one seed alone, of which the time a slot is taken
 COMPARATORS = {"dynamic": dynamic_comparator, "static": static_comparator}

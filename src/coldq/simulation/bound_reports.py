@@ -12,8 +12,8 @@ from coldq.base.errors import Error, InvalidInput
 from coldq.base.protocols import Domain, Problem
 from coldq.simulation.comparators import Comparator, dynamic_comparator, moves_of, static_comparator
 from coldq.simulation.estimated_constants import PAIRS, SPOTS, estimate_constants
-from coldq.simulation.loop import require_same_again
 from coldq.simulation.metrics import constraint_variation, hard_violation, soft_violation
+from coldq.simulation.replay import require_same_again
 from coldq.simulation.trace import Trace, require_known, require_trace
 from coldq.theory.assumptions import (
     FAILS,

@@ -19,7 +19,8 @@ from coldq.base.arrays import Array, is_ours, quiet
 from coldq.base.errors import InvalidInput
 from coldq.base.notebook import track, track_all
 from coldq.base.protocols import Problem, require_problem
-from coldq.simulation.loop import recorded, replay, seed_tuple
+from coldq.simulation.loop import seed_tuple
+from coldq.simulation.replay import recorded, replay
 from coldq.slot.constraints import Affine, Kind, SparseAffine, Stacked, Unconstrained, require_whole
 from coldq.slot.domains import Domain
 from coldq.slot.feedback import Feedback

@@ -12,7 +12,8 @@ import numpy as np
 from coldq.base.arrays import Array, quiet, real_array
 from coldq.base.errors import InvalidInput, NotRevealed
 from coldq.base.protocols import Constraint, Domain, Loss, Problem, require_problem
-from coldq.simulation.loop import replay, seed_tuple, somewhere
+from coldq.simulation.loop import seed_tuple
+from coldq.simulation.replay import replay, somewhere
 from coldq.slot.constraints import largest
 from coldq.theory.constants import one_number
 

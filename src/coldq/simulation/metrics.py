@@ -16,7 +16,8 @@ from coldq.base.arrays import Array, flag, real_array
 from coldq.base.errors import InvalidInput, UndefinedRegret, warn
 from coldq.base.protocols import Problem, require_problem
 from coldq.simulation.comparators import Comparator, dynamic_comparator, moves_of, static_comparator
-from coldq.simulation.loop import replay, require_same_again, seed_tuple
+from coldq.simulation.loop import seed_tuple
+from coldq.simulation.replay import replay, require_same_again
 from coldq.simulation.trace import Trace, require_known, require_trace
 from coldq.simulation.trace.compared import differ
 from coldq.slot.constraints import difference
