@@ -111,13 +111,13 @@ def test_who_works_on_an_agent_does_not_wait_for_its_backup(
         assert again.round == 0
 
 
-def test_over_http_agents_in_memory_have_no_backup_and_those_asleep_do(tmp_path: Path) -> None:
+def test_over_http_agents_in_memory_have_no_backup_and_those_evicted_do(tmp_path: Path) -> None:
     made = {"learner": coldq.describe(LEARNER), "n_constraints": 2}
     with client() as server:
         server.put("/agents/a", json=made)
         assert "lives in memory" in server.get("/agents/a/backup").json()["error"]
         assert server.get("/agents/b/backup").status_code == 404
-    with client(tmp_path, awake=1) as server:
+    with client(tmp_path, resident=1) as server:
         for name in "ab":
             server.put(f"/agents/{name}", json=made)
         (tmp_path / "copy.db").write_bytes(server.get("/agents/a/backup").content)

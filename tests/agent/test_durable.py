@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.agent.store import EVERY, Store
+from coldq.agent.store import SNAPSHOT_INTERVAL, Store
 from tests.agent.feeds import LEARNER, X, bits, measured, revealed, undisturbed
 from tests.processes import read_line, started
 
@@ -87,19 +87,20 @@ def test_after_a_kill_at_any_moment_it_goes_on_bit_for_bit(learner, path: Path) 
 
 def test_snapshots_bound_what_is_kept_and_applied_again(path: Path) -> None:
     with coldq.Agent(LEARNER, 2, path=path, remember=10) as one:
-        played(one, range(EVERY + 5))
+        played(one, range(SNAPSHOT_INTERVAL + 5))
         with closing(sqlite3.connect(crash(one, path))) as copy:
             rounds = copy.execute("SELECT count(*), min(round) FROM rounds").fetchone()
-            assert rounds == (15, EVERY - 9)
+            assert rounds == (15, SNAPSHOT_INTERVAL - 9)
         with coldq.Agent.open(crash(one, path)) as again:
             assert bits(again.state) == bits(one.state) and again.remember == 10
-            assert again.observe(EVERY, *revealed(EVERY)).status == "repeated"
+            last = SNAPSHOT_INTERVAL
+            assert again.observe(last, *revealed(last)).status == "repeated"
             assert again.observe(1, *revealed(1)).status == "past"
             with pytest.raises(coldq.InvalidInput, match="has another feedback already"):
-                again.observe(EVERY, *revealed(1))
+                again.observe(SNAPSHOT_INTERVAL, *revealed(1))
             played(again, range(3))
     with coldq.Agent.open(path) as one:
-        assert one.state.t == EVERY + 6
+        assert one.state.t == SNAPSHOT_INTERVAL + 6
 
 
 def test_feedback_with_functions_is_applied_at_once_and_never_held_back(path: Path) -> None:
@@ -774,14 +775,15 @@ def test_a_gap_or_an_unknown_status_after_the_snapshot_is_damage(path: Path) -> 
 
 def test_skipped_rounds_are_forgotten_as_applied_ones_are(path: Path) -> None:
     with coldq.Agent(LEARNER, 2, path=path, remember=10, limit=0) as one:
-        for round in range(1, 4 * EVERY):
+        for round in range(1, 4 * SNAPSHOT_INTERVAL):
             one.decide(round)
         copy = crash(one, path)
     with closing(sqlite3.connect(copy)) as db:
-        assert db.execute("SELECT count(*) FROM rounds").fetchone()[0] <= EVERY + 12
+        assert db.execute("SELECT count(*) FROM rounds").fetchone()[0] <= SNAPSHOT_INTERVAL + 12
     with coldq.Agent.open(copy) as again:
         assert len(again._settled) == 10
-        assert (again.decide().round, again.in_flight) == (4 * EVERY - 1, (4 * EVERY - 1,))
+        last = 4 * SNAPSHOT_INTERVAL - 1
+        assert (again.decide().round, again.in_flight) == (last, (last,))
 
 
 def test_a_refusal_just_after_opening_opens_no_round(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Agents that wake and sleep: who waits for that, and who does not."""
+"""Agents that are opened and evicted: who waits for that, and who does not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import coldq
 from coldq.agent.store import Store
 from coldq.cli.serve import bound
 from coldq.serve import create_app
-from coldq.serve.agents import AT_ONCE, Agents
+from coldq.serve.agents import WORKER_THREADS, Agents
 from tests.processes import HANGING
 from tests.serve.running import Client, client
 from tests.serve.test_app import MADE, told
@@ -72,7 +72,7 @@ def test_an_agent_that_is_long_to_wake_holds_up_its_own_callers_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_in(tmp_path, "slow", "quick")
-    callers = 2 * AT_ONCE  # more than the threads that there are for all agents
+    callers = 2 * WORKER_THREADS  # more than the threads that there are for all agents
     with client(tmp_path) as server, ThreadPoolExecutor(callers) as pool:
 
         def asked() -> httpx.Response:
@@ -89,11 +89,11 @@ def test_an_agent_that_is_long_to_wake_holds_up_its_own_callers_alone(
         assert [one.result().json()["round"] for one in waiting] == [1] * callers
 
 
-def test_an_agent_that_is_long_to_fall_asleep_holds_up_its_own_callers_alone(
+def test_an_agent_that_is_long_to_close_holds_up_its_own_callers_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_in(tmp_path, "slow", "other", "quick")
-    agents = Agents(tmp_path, awake=2)
+    agents = Agents(tmp_path, resident=2)
 
     def round_of(name: str) -> int:
         with agents.get(name) as agent:
@@ -103,7 +103,7 @@ def test_an_agent_that_is_long_to_fall_asleep_holds_up_its_own_callers_alone(
         for name in ("slow", "other"):
             assert round_of(name) == 1
         with held_up(monkeypatch, "close", "slow") as door:
-            third = pool.submit(round_of, "quick")  # one too many: the first one goes to sleep
+            third = pool.submit(round_of, "quick")  # one too many: the first one is evicted
             assert door.reached.wait(HANGING)
             again = pool.submit(round_of, "slow")
             assert pool.submit(round_of, "other").result(LONG) == 1
@@ -112,10 +112,10 @@ def test_an_agent_that_is_long_to_fall_asleep_holds_up_its_own_callers_alone(
     agents.close()
 
 
-def test_agents_that_wake_and_sleep_under_many_callers_are_never_in_use(tmp_path: Path) -> None:
+def test_agents_opened_and_evicted_under_many_callers_are_never_in_use(tmp_path: Path) -> None:
     names = [f"a{k}" for k in range(5)]
     made_in(tmp_path, *names)
-    agents = Agents(tmp_path, awake=2)
+    agents = Agents(tmp_path, resident=2)
 
     def used(k: int) -> int:
         with agents.get(names[k % 5]) as agent:
@@ -123,11 +123,11 @@ def test_agents_that_wake_and_sleep_under_many_callers_are_never_in_use(tmp_path
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(used, range(200))) == {1}
-    assert len(agents.awake_now()) <= 2 and agents._uses == {}
+    assert len(agents.resident_agents()) <= 2 and agents._uses == {}
     agents.close()
 
 
-def test_at_the_end_agents_are_put_to_sleep_side_by_side(
+def test_at_the_end_agents_are_closed_side_by_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agents, meeting, usual = Agents(tmp_path), Barrier(3, timeout=LONG), coldq.Agent.close

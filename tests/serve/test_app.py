@@ -15,7 +15,7 @@ import pytest
 
 import coldq
 from coldq.agent.store import Store
-from coldq.serve.counts import LINES
+from coldq.serve.counts import MAX_LINES_A_MINUTE
 from coldq.serve.guard import OPEN_TO_ALL, Guard
 from tests.agent.feeds import LEARNER, bits, measured
 from tests.processes import HANGING
@@ -299,13 +299,13 @@ def test_a_request_that_the_server_cannot_wait_for_ends_without_an_error() -> No
     asyncio.run(given_up())
 
 
-def test_idle_agents_sleep_on_disk_and_wake_as_they_were(tmp_path: Path) -> None:
-    with client(tmp_path, awake=2) as server:
+def test_idle_agents_are_evicted_and_come_back_as_they_were(tmp_path: Path) -> None:
+    with client(tmp_path, resident=2) as server:
         for k in range(6):
             server.put(f"/agents/a{k}", json=MADE)
             x = server.post(f"/agents/a{k}/decide").json()["x"]
             server.put(f"/agents/a{k}/rounds/1/feedback", json=told(1, x))
-        assert len(server.app.state.agents.awake_now()) <= 2
+        assert len(server.app.state.agents.resident_agents()) <= 2
         assert server.get("/agents").json() == [f"a{k}" for k in range(6)]
         assert server.get("/agents/a0").json()["round"] == 1
     with client(tmp_path) as server:  # another process, later
@@ -324,11 +324,11 @@ def test_a_damaged_file_is_said_and_the_others_are_served(tmp_path: Path) -> Non
         assert server.post("/agents/good/decide").status_code == 200
 
 
-def test_an_agent_that_cannot_be_put_to_sleep_fails_nobody_else(
+def test_an_agent_that_cannot_be_evicted_fails_nobody_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     wide = {"type": "OGD", "domain": box(50_000), "eta": 0.1}  # more than SQLite has in memory
-    with client(tmp_path, awake=1) as server:
+    with client(tmp_path, resident=1) as server:
         assert server.put("/agents/b", json=MADE).status_code == 201
         x = server.post("/agents/b/decide").json()["x"]
         server.put("/agents/a", json={"learner": wide, "n_constraints": 0})
@@ -374,11 +374,11 @@ def test_feedback_with_other_rows_than_an_agent_has_is_shown_as_unknown() -> Non
 def test_an_agent_at_work_for_long_holds_up_no_metrics(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coldq.serve.metrics.PATIENCE", 0.05)
+    monkeypatch.setattr("coldq.serve.metrics.LOCK_TIMEOUT_SECONDS", 0.05)
     with client() as server:
         for name in ("busy", "pump"):
             server.put(f"/agents/{name}", json=MADE)
-        with server.app.state.agents.awake_now()["busy"]._lock:  # as while its disk hangs
+        with server.app.state.agents.resident_agents()["busy"]._lock:  # as while its disk hangs
             shown = server.get("/metrics", timeout=HANGING).text
         assert 'agent="pump"' in shown and 'agent="busy"' not in shown
         assert "agent busy is at work" in caplog.text
@@ -439,7 +439,7 @@ def test_what_is_refused_or_failed_leaves_some_lines_with_the_reason(
             patch.setattr(Store, "settle", full)
             for _ in range(3):
                 assert server.put("/agents/a/rounds/1/feedback", json=body).status_code == 507
-        for _ in range(LINES + 30):
+        for _ in range(MAX_LINES_A_MINUTE + 30):
             assert server.get("/agents/none").status_code == 404
         assert server.get("/agents/a%0Aforged/line").status_code == 404
         metrics = server.get("/metrics").text
@@ -448,7 +448,7 @@ def test_what_is_refused_or_failed_leaves_some_lines_with_the_reason(
         "PUT '/agents/a/rounds/1/feedback' was refused with 507: a.db could not be written: the "
         "disk is full"
     ] * 3
-    assert sum("with 404" in words for words in said) == LINES
+    assert sum("with 404" in words for words in said) == MAX_LINES_A_MINUTE
     assert not any("\n" in words for words in said)
     route = 'route="/agents/{name}/rounds/{round}/feedback"'
     assert f'coldq_http_requests_total{{code="507",method="PUT",{route}}} 3.0' in metrics
@@ -475,7 +475,7 @@ def test_commits_are_counted_with_their_times_and_failures(tmp_path: Path) -> No
 def test_ready_says_whether_it_ends_and_whether_its_folder_takes_what_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coldq.serve.readiness.FRESH", 0.0)
+    monkeypatch.setattr("coldq.serve.readiness.MAX_AGE_SECONDS", 0.0)
     folder = tmp_path / "agents"
     with client(folder) as server:
         assert server.get("/live").json() == {"status": "ok"}
@@ -503,7 +503,7 @@ def test_a_disk_that_hangs_is_not_ready_and_one_probe_waits_for_it(
         return ""
 
     monkeypatch.setattr("coldq.serve.readiness._written", hangs)
-    monkeypatch.setattr("coldq.serve.readiness.PATIENCE", 0.01)
+    monkeypatch.setattr("coldq.serve.readiness.DISK_TIMEOUT_SECONDS", 0.01)
     with client(tmp_path) as server:
         for _ in range(5):
             answer = server.get("/ready")
@@ -515,7 +515,7 @@ def test_a_disk_that_hangs_is_not_ready_and_one_probe_waits_for_it(
 def test_metrics_have_few_series_however_many_agents_and_rows_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("coldq.serve.metrics.SERIES", 60)
+    monkeypatch.setattr("coldq.serve.metrics.MAX_SERIES", 60)
     learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=100)
     rows = coldq.Affine(np.ones((50, 2)), np.ones(50))
     with client() as server:
@@ -527,7 +527,7 @@ def test_metrics_have_few_series_however_many_agents_and_rows_there_are(
             text = server.get("/metrics").text
             shown = {line.split('"')[1] for line in text.splitlines() if "{agent=" in line}
             assert shown == {"a00", "a01"}
-            assert "coldq_agents_awake 30.0" in text and "coldq_agents_left_out 28.0" in text
+            assert "coldq_agents_resident 30.0" in text and "coldq_agents_left_out 28.0" in text
             assert 'row="20"' in text and 'row="21"' not in text
 
 

@@ -88,7 +88,7 @@ def _listens(host: str, port: int) -> bool:
 
 
 def test_a_port_that_is_taken_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    usual: dict[str, Any] = {"no_token": True, "awake": 1, "largest_body": 1000, "rate": None}
+    usual: dict[str, Any] = {"no_token": True, "resident": 1, "largest_body": 1000, "rate": None}
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
         pytest.raises(coldq.InvalidInput, match="cannot listen on"),

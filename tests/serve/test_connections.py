@@ -92,7 +92,7 @@ def test_more_agents_than_descriptors_are_served_and_the_lower_limit_is_said(
             assert talking.post("/agents/a0/decide").status_code == 200
             assert talking.get("/metrics").status_code == 200
         _, _, errors = end(running, signal.SIGTERM)
-    assert errors.count("agents are awake at once at most, not 1000") == 1
+    assert errors.count("agents are resident at once at most, not 1000") == 1
 
 
 HEAD = f"Host: a\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
-PLACE = 72  # in the file, in bytes
+OFFSET_BYTES = 72  # in the file
 NOTE = struct.Struct("<4sqi")  # whose it is, the round and its status; its checksum follows
 CHECKSUM = struct.Struct("<I")
-OURS = b"told"
+NOTE_MARK = b"told"
 
 
 class Acknowledged(NamedTuple):
@@ -31,9 +31,10 @@ class Acknowledged(NamedTuple):
     @classmethod
     def found(cls, file: bytes) -> Acknowledged | None:
         """What the beginning of a database file says, if anything."""
-        note = file[PLACE : PLACE + NOTE.size]
-        checksum = file[PLACE + NOTE.size : PLACE + NOTE.size + CHECKSUM.size]
-        if not note.startswith(OURS) or checksum != CHECKSUM.pack(crc32(note)):
+        end = OFFSET_BYTES + NOTE.size
+        note = file[OFFSET_BYTES:end]
+        checksum = file[end : end + CHECKSUM.size]
+        if not note.startswith(NOTE_MARK) or checksum != CHECKSUM.pack(crc32(note)):
             return None
         return cls(*NOTE.unpack(note)[1:])
 
@@ -57,9 +58,9 @@ class Notes:
 
     def write(self, round: int, status: int) -> None:
         """Note a round that is on disk; where that fails, damage to the log is found later."""
-        note = NOTE.pack(OURS, round, status)
+        note = NOTE.pack(NOTE_MARK, round, status)
         with suppress(OSError):
-            self._file.seek(PLACE)
+            self._file.seek(OFFSET_BYTES)
             self._file.write(note + CHECKSUM.pack(crc32(note)))
 
     def read(self) -> bytes:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from coldq.agent.applying import applied, applied_or_skipped, getter, log, takes_played
 from coldq.agent.encoding import encode
-from coldq.agent.options import LATE, ORDERS
+from coldq.agent.options import LATE_OPTIONS, ORDER_OPTIONS
 from coldq.agent.restored import require_same_agent, restored
 from coldq.agent.rounds import Decision, Held, OtherFeedback, Past, Receipt, Settled
 from coldq.agent.store import Store
@@ -28,10 +28,10 @@ from coldq.slot.feedback import Feedback, Forecast
 if TYPE_CHECKING:
     from coldq.agent.history import History
 
-DUALS = ("queue", "multipliers", "margin")
-REMEMBERED = 1000  # settled rounds whose feedback is known, so that a repeated one is told apart
-REFUSED = NotWritten, InUse, NotReadable  # by the file, which is as it was
-WITHIN = (
+DUAL_NAMES = ("queue", "multipliers", "margin")
+REMEMBERED_ROUNDS = 1000  # settled ones, whose feedback is told from a repeated one
+REFUSALS = NotWritten, InUse, NotReadable  # by the file, which is as it was
+REENTERED = (
     "this agent is at work already, in the same thread: a signal handler, or a function of your "
     "own that it evaluates, may look at it, but decides, tells and closes when it has returned"
 )
@@ -89,13 +89,13 @@ class Agent:
         limit: int | None = None,
         late: str | None = None,
         order: str = "round",
-        remember: int = REMEMBERED,
+        remember: int = REMEMBERED_ROUNDS,
     ) -> None:
         require_learner(learner)
         can = takes_played(learner)
         if late is None:
             late = "played" if can else "held"
-        if one_of("late", late, LATE) == "played" and not can:
+        if one_of("late", late, LATE_OPTIONS) == "played" and not can:
             raise InvalidInput(
                 f"{type(learner).__name__}.update does not take a decision played before, so that "
                 "late must be 'held'"
@@ -103,7 +103,7 @@ class Agent:
         self.learner = learner
         self.n_constraints = whole_number("n_constraints", n_constraints, 0)
         self.late = late
-        self.order = one_of("order", order, ORDERS)
+        self.order = one_of("order", order, ORDER_OPTIONS)
         self.limit = None if limit is None else whole_number("limit", limit, 0)
         self.remember = whole_number("remember", remember, 1)
         self._lock = RLock()
@@ -119,7 +119,7 @@ class Agent:
         self._astray = False  # whether an interrupt left the file ahead of memory
         self._state = learner.init(self.n_constraints, start, batch)
         self._seconds = inf  # that the last update took
-        self._dual_names = tuple(name for name in DUALS if hasattr(self._state, name))
+        self._dual_names = tuple(name for name in DUAL_NAMES if hasattr(self._state, name))
         self._duals_of = getter(self._dual_names)
         self._read_only = isinstance(self._state, State)  # whose x nobody can change
         self._store: Store | None = None
@@ -190,7 +190,7 @@ class Agent:
         (1, 1, 2, (1, 2))
         """
         if self._within():
-            raise InvalidInput(WITHIN)
+            raise InvalidInput(REENTERED)
         with self._lock:
             if self._store is not None or self._done:
                 self._require_usable()
@@ -230,7 +230,7 @@ class Agent:
         """
         feedback = Feedback(loss, constraint, None, forecast)
         if self._within():
-            raise InvalidInput(WITHIN)
+            raise InvalidInput(REENTERED)
         with self._lock:
             if self._store is not None or self._done:
                 self._require_usable()
@@ -261,7 +261,7 @@ class Agent:
         (False, 1)
         """
         if self._within():
-            raise InvalidInput(WITHIN)
+            raise InvalidInput(REENTERED)
         with self._lock:
             self._require_usable()
             round = whole_number("round", round, 1)
@@ -316,7 +316,7 @@ class Agent:
         from coldq.agent.backups import checked
 
         if self._within():
-            raise InvalidInput(WITHIN)
+            raise InvalidInput(REENTERED)
         with self._lock:
             self._require_usable()
             if self._store is None:
@@ -331,7 +331,7 @@ class Agent:
         nothing is lost without this.
         """
         if self._within():
-            raise InvalidInput(WITHIN)
+            raise InvalidInput(REENTERED)
         with self._lock:
             if self._store is not None and not self._closed:
                 self._closed = True
@@ -513,7 +513,7 @@ class Agent:
         self._astray = True
         try:
             act(*arguments)
-        except REFUSED:
+        except REFUSALS:
             self._astray = False
             raise
 

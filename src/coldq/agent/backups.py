@@ -12,12 +12,12 @@ from coldq.agent.acknowledged import Acknowledged
 from coldq.agent.lock import Lock
 from coldq.agent.paths import file_and_log, path_of
 from coldq.agent.schema import require_agent
-from coldq.agent.wal import HEADER, Log
+from coldq.agent.wal import HEADER_BYTES, Log
 from coldq.base.errors import InvalidInput, NotReadable, NotWritten
 from coldq.base.files import whole_file
 from coldq.base.system import which_file
 
-ATTEMPTS = 100  # to read a file between two of the moments at which its log begins anew
+MAX_ATTEMPTS = 100  # to read a file between two of the moments at which its log begins anew
 
 
 class Saved(NamedTuple):
@@ -109,7 +109,7 @@ def _at_one_moment(path: Path) -> tuple[bytes, bytes]:
     """
     file, log = file_and_log(path)
     try:
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             with suppress(FileNotFoundError):  # the log was dropped meanwhile
                 before = _moment(file, log)
                 found = file.read_bytes(), log.read_bytes() if log.exists() else b""
@@ -124,7 +124,7 @@ def _moment(file: Path, log: Path) -> tuple[object, ...]:
     """What changes when a log begins anew or is dropped, or when a file is another one."""
     head, which = b"", which_file(os.fsencode(file))
     with suppress(FileNotFoundError), log.open("rb") as opened:
-        head = opened.read(HEADER)
+        head = opened.read(HEADER_BYTES)
     if head:
         return which, head
     status = file.stat()  # without a log, the file is written to

@@ -13,7 +13,7 @@ from coldq.base.errors import Error
 from coldq.base.tabular import Tabular, numbered
 from coldq.slot.step.residuals import worst_of
 
-COORDINATES = 32  # of a decision that a table has columns for
+MAX_COORDINATES = 32  # of a decision, in columns of a table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +67,7 @@ class History(Tabular):
             columns["member"] = np.tile(np.arange(members), len(rounds))
         columns["status"] = each([past.status for past in rounds]).astype(str)
         dim = rounds[0].x.shape[-1] if rounds else 0
-        decisions = [np.reshape(past.x, (members, dim))[:, :COORDINATES] for past in rounds]
+        decisions = [np.reshape(past.x, (members, dim))[:, :MAX_COORDINATES] for past in rounds]
         columns |= numbered("x", _joined(decisions, (members, 0)))
         columns["loss"] = _joined(loss, (members,))
         columns["violation"] = violation.sum(axis=-1)

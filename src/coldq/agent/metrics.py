@@ -9,27 +9,27 @@ import numpy as np
 
 from coldq.base.errors import installed
 
-COUNTS = {
+COUNTERS = {
     "applied": "Rounds whose feedback was applied.",
     "skipped": "Rounds that were skipped.",
 }
-NOW = {
+GAUGES = {
     "round": "The latest round.",
     "in_flight": "Rounds without feedback.",
     "waiting": "Rounds whose feedback waits for earlier ones.",
 }
-LAST = {
+LAST_GAUGES = {
     "loss": "The loss of the last settled round, at the decision played.",
     "violation": "The sum of its rows' violations.",
     "residual": "The KKT residual of its step.",
     "seconds": "What its update took.",
 }
-BUDGET = {
+BUDGET_GAUGES = {
     "overdraft": "Violated rounds beyond what the violation rate allows, of the worst member.",
     "violated": "Rounds that were booked as violated, of the worst member.",
     "infeasible": "Rounds in which no decision kept what was revealed, of the worst member.",
 }
-BY_ROW = {
+ROW_GAUGES = {
     "queue": "The queue of a constraint after the last settled round.",
     "multipliers": "The multiplier of a constraint in its step.",
     "margin": "The margin that a constraint is tightened by.",
@@ -83,10 +83,10 @@ def families() -> dict[str, Any]:
         }
 
     return {
-        **each(CounterMetricFamily, COUNTS, ""),
-        **each(GaugeMetricFamily, NOW | BUDGET, ""),
-        **each(GaugeMetricFamily, LAST, "last_"),
-        **each(GaugeMetricFamily, BY_ROW, "last_", "row"),
+        **each(CounterMetricFamily, COUNTERS, ""),
+        **each(GaugeMetricFamily, GAUGES | BUDGET_GAUGES, ""),
+        **each(GaugeMetricFamily, LAST_GAUGES, "last_"),
+        **each(GaugeMetricFamily, ROW_GAUGES, "last_", "row"),
     }
 
 
@@ -102,10 +102,10 @@ def samples(name: str, agent: Any) -> Iterator[tuple[str, list[str], float]]:
     yield "in_flight", [name], flying
     yield "waiting", [name], waiting
     if hasattr(state, "overdraft"):
-        for key in BUDGET:
+        for key in BUDGET_GAUGES:
             yield key, [name], float(np.max(getattr(state, key), initial=0.0))
     for column, array in agent.history(last=1).columns.items():
         key, _, row = column.rpartition("_")
-        if len(array) and (column in LAST or key in BY_ROW):
+        if len(array) and (column in LAST_GAUGES or key in ROW_GAUGES):
             value = float(np.mean(array))
-            yield (column, [name], value) if column in LAST else (key, [name, row], value)
+            yield (column, [name], value) if column in LAST_GAUGES else (key, [name, row], value)

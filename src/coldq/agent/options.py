@@ -9,8 +9,8 @@ from coldq.base.arrays import batch_shape, one_of, whole_number
 from coldq.base.describe import build
 from coldq.base.errors import NotSaveable
 
-LATE = ("played", "held")
-ORDERS = ("round", "arrival")
+LATE_OPTIONS = ("played", "held")
+ORDER_OPTIONS = ("round", "arrival")
 
 
 class Options(NamedTuple):
@@ -31,8 +31,8 @@ class Options(NamedTuple):
             json.loads(found["fingerprint"])["learner"]
         limit = found["limit"]
         keywords = {
-            "late": one_of("late", found["late"], LATE),
-            "order": one_of("order", found["order"], ORDERS),
+            "late": one_of("late", found["late"], LATE_OPTIONS),
+            "order": one_of("order", found["order"], ORDER_OPTIONS),
             "limit": None if limit is None else whole_number("limit", limit, 0),
             "remember": whole_number("remember", found["remember"], 1),
         }

@@ -13,9 +13,9 @@ import numpy as np
 
 from coldq.learners.fingerprint import KEY
 
-SMALL = 1024  # bytes of a state that is kept whole, as one is that is no longer than its feedback
-DIGEST = 16
-WHOLE, SHORT = b"=", b"#"
+MAX_WHOLE_STATE_BYTES = 1024  # a state that is no longer than its feedback is kept whole too
+DIGEST_BYTES = 16
+WHOLE_MARK, DIGEST_MARK = b"=", b"#"
 
 
 def outcome(state: Any, feedback: int) -> bytes:
@@ -28,20 +28,20 @@ def outcome(state: Any, feedback: int) -> bytes:
     (b'=', 25)
     """
     bits = _bits(state)
-    return WHOLE + bits if len(bits) <= max(SMALL, feedback) else _digest(bits)
+    return WHOLE_MARK + bits if len(bits) <= max(MAX_WHOLE_STATE_BYTES, feedback) else _digest(bits)
 
 
 def is_of(known: bytes, state: Any) -> bool:
     """Whether an outcome is that of a state."""
     bits = _bits(state)
-    return known == (WHOLE + bits if known.startswith(WHOLE) else _digest(bits))
+    return known == (WHOLE_MARK + bits if known.startswith(WHOLE_MARK) else _digest(bits))
 
 
 def recalled(known: bytes, state: Any, learner: Any) -> Any:
     """The state that a round gave, in the shapes of one that it gives now; None if not kept."""
     arrays, begin = state.to_arrays(), 1
     sizes = {name: _plain(array).nbytes for name, array in arrays.items() if name != KEY}
-    if known[:1] != WHOLE or len(known) != 1 + sum(sizes.values()):
+    if known[:1] != WHOLE_MARK or len(known) != 1 + sum(sizes.values()):
         return None
     for name, size in sizes.items():
         like = _plain(arrays[name])
@@ -55,7 +55,7 @@ def _bits(state: Any) -> bytes:
 
 
 def _digest(bits: bytes) -> bytes:
-    return SHORT + blake2b(bits, digest_size=DIGEST).digest()
+    return DIGEST_MARK + blake2b(bits, digest_size=DIGEST_BYTES).digest()
 
 
 def _plain(array: np.ndarray) -> np.ndarray:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from coldq.base.errors import NotReadable
 
-OURS = 0x434F4C44  # "COLD", the application that SQLite says a file belongs to
-FORMAT = 2
+APPLICATION_ID = 0x434F4C44  # "COLD": SQLite says so whose file it is
+FORMAT_VERSION = 2
 STATUSES = OPEN, HELD, APPLIED, SKIPPED = range(4)
 TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -55,8 +55,8 @@ def make_tables(run: Callable[[str], Any]) -> None:
     """The tables of a new file, and whose it is."""
     for command in TABLES.split(";"):
         run(command)
-    run(f"PRAGMA application_id={OURS}")
-    run(f"PRAGMA user_version={FORMAT}")
+    run(f"PRAGMA application_id={APPLICATION_ID}")
+    run(f"PRAGMA user_version={FORMAT_VERSION}")
 
 
 def with_outcomes(run: Callable[[str], Any]) -> None:
@@ -68,9 +68,9 @@ def with_outcomes(run: Callable[[str], Any]) -> None:
 def require_agent(path: Path, run: Callable[[str], Any]) -> None:
     """That a database is an agent's, as this version of coldq writes it."""
     owner, version = (run(f"PRAGMA {n}").fetchone()[0] for n in ("application_id", "user_version"))
-    if owner != OURS:
+    if owner != APPLICATION_ID:
         raise NotReadable(f"{path} is not the file of an agent")
-    if version != FORMAT:
+    if version != FORMAT_VERSION:
         raise NotReadable(
-            f"{path} has the format {version}, but this version of coldq has {FORMAT}"
+            f"{path} has the format {version}, but this version of coldq has {FORMAT_VERSION}"
         )

@@ -35,11 +35,11 @@ from coldq.agent.options import Options
 from coldq.agent.outcome import outcome, recalled
 from coldq.agent.paths import file_and_log, path_of
 from coldq.agent.schema import (
+    APPLICATION_ID,
     APPLIED,
     HELD,
     INSERT,
     OPEN,
-    OURS,
     SKIPPED,
     STATUSES,
     UPDATE,
@@ -57,7 +57,7 @@ from coldq.base.system import which_and_size, which_file
 from coldq.learners.fingerprint import KEY
 from coldq.slot.feedback import Feedback
 
-EVERY = 100  # applied feedbacks between snapshots: as many are applied again when a file is opened
+SNAPSHOT_INTERVAL = 100  # feedbacks: as many are applied again when a file is opened
 Committed = Callable[[float, bool], None]  # what a transaction took, and whether it is on disk
 
 
@@ -136,7 +136,8 @@ class Store:
         if told is not None:
             self._require_told(told, run)
         tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        self.is_new = not tables and run("PRAGMA application_id").fetchone()[0] in (0, OURS)
+        owner = run("PRAGMA application_id").fetchone()[0]
+        self.is_new = not tables and owner in (0, APPLICATION_ID)
         if self.is_new and not new:
             raise NotReadable(f"{self.path} is empty: no agent was ever in it")
         if not self.is_new:
@@ -286,7 +287,7 @@ class Store:
                 as_data = as_data and known is not None
                 made = outcome(each.state, len(known or b""))
                 rows.append((round, APPLIED, turn, new.get(round), known, made))
-        if as_data and turn - self._saved + skipped < EVERY:
+        if as_data and turn - self._saved + skipped < SNAPSHOT_INTERVAL:
             self._put(rows)
             self._skipped = skipped
         else:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-HEADER, FRAME = 32, 24  # bytes before all frames, and before the page of each
-SECTOR = 512  # bytes that a disk writes at once, or does not
-MAGIC, VERSION = 0x377F0682, 3007000
-LARGEST_PAGE = 65536
+HEADER_BYTES, FRAME_BYTES = 32, 24  # before all frames, and before the page of each
+SECTOR_BYTES = 512  # what a disk writes at once, or does not
+LOG_MAGIC, LOG_VERSION = 0x377F0682, 3007000
+MAX_PAGE_BYTES = 65536
 
 
 class Log(NamedTuple):
@@ -34,36 +34,36 @@ class Log(NamedTuple):
         transaction says that it was whole once, so that more than one broken one is damage.
         """
         empty = cls(0, (), 0, False, "")
-        if len(data) < HEADER:
+        if len(data) < HEADER_BYTES:
             return empty
-        head = np.frombuffer(data, ">u4", HEADER // 4).astype(np.uint32)
+        head = np.frombuffer(data, ">u4", HEADER_BYTES // 4).astype(np.uint32)
         if not _is_header(head, data):
-            lost = len(data) > HEADER
+            lost = len(data) > HEADER_BYTES
             return empty._replace(torn=True, damage="its header is not whole" if lost else "")
-        page_size, size = int(head[2]), FRAME + int(head[2])
-        count, rest = divmod(len(data) - HEADER, size)
-        frames = np.frombuffer(data, np.uint8, count * size, HEADER).reshape(count, size)
-        fields = np.ascontiguousarray(frames[:, :FRAME]).view(">u4").astype(np.uint32)
+        page_size, size = int(head[2]), FRAME_BYTES + int(head[2])
+        count, rest = divmod(len(data) - HEADER_BYTES, size)
+        frames = np.frombuffer(data, np.uint8, count * size, HEADER_BYTES).reshape(count, size)
+        fields = np.ascontiguousarray(frames[:, :FRAME_BYTES]).view(">u4").astype(np.uint32)
         mine = (fields[:, 2:4] == head[4:6]).all(axis=1)
-        body = np.ascontiguousarray(np.delete(frames, np.s_[8:FRAME], axis=1))
+        body = np.ascontiguousarray(np.delete(frames, np.s_[8:FRAME_BYTES], axis=1))
         before = np.vstack([head[6:8], fields[:-1, 4:6]])[:count]
         sums = checksums(body.view(_words(head)).astype(np.uint32), before)
         whole = mine & (sums == fields[:, 4:6]).all(axis=1) & (fields[:, 0] > 0)
         valid = count if whole.all() else int(whole.argmin())
         # Of a torn frame whose salts begin a sector the mark before them may be an older frame's.
-        parted = (HEADER + 8 + size * np.arange(count)) % SECTOR == 0
+        parted = (HEADER_BYTES + 8 + size * np.arange(count)) % SECTOR_BYTES == 0
         ends = np.flatnonzero((fields[:, 1] > 0) & (whole | ~parted))  # of transactions
         committed = int(max(ends[ends < valid], default=-1)) + 1
-        last = data[HEADER + count * size :]
-        cut = rest >= FRAME and last[8:16] == data[16:24]  # the head of one more is there
+        last = data[HEADER_BYTES + count * size :]
+        cut = rest >= FRAME_BYTES and last[8:16] == data[16:24]  # the head of one more is there
         left = [*(np.flatnonzero(mine[committed:]) + committed), *([count] if cut else [])]
         over = next((k for k in left if k in ends), None)
         damage = ""
         if over is not None and left[-1] > over:
             damage = f"frame {valid + 1} is not whole, though later ones are there"
-        kept = zip(fields[:committed, 0].tolist(), frames[:committed, FRAME:], strict=True)
+        kept = zip(fields[:committed, 0].tolist(), frames[:committed, FRAME_BYTES:], strict=True)
         pages = tuple((number, page.tobytes()) for number, page in kept)
-        return cls(page_size, pages, HEADER + committed * size, bool(left), damage)
+        return cls(page_size, pages, HEADER_BYTES + committed * size, bool(left), damage)
 
     def over(self, file: bytes) -> bytes:
         """A database file with this log applied: all of it in one file, without a log."""
@@ -101,9 +101,9 @@ def _fibonacci(count: int) -> np.ndarray:
 
 def _is_header(head: np.ndarray, data: bytes) -> bool:
     size = int(head[2])
-    if int(head[0]) & ~1 != MAGIC or head[1] != VERSION:
+    if int(head[0]) & ~1 != LOG_MAGIC or head[1] != LOG_VERSION:
         return False
-    if not 512 <= size <= LARGEST_PAGE or size & (size - 1):
+    if not 512 <= size <= MAX_PAGE_BYTES or size & (size - 1):
         return False
     words = np.frombuffer(data, _words(head), 6).astype(np.uint32)
     return bool((checksums(words[None], np.zeros((1, 2), np.uint32))[0] == head[6:8]).all())

@@ -180,7 +180,16 @@ class Decoder:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits, self.size = limits, 0.0
 
-    def decode(self, value: Any, path: str = "the description", depth: int = 0) -> Any:
+    def build(self, description: Any) -> Any:
+        """The value of a description."""
+        if not isinstance(description, Mapping) or "type" not in description:
+            raise InvalidInput(
+                'a description is a dictionary with a "type", as coldq.describe gives it, but this '
+                f"is {description!r:.200}"
+            )
+        return self.decode(description, "the description")
+
+    def decode(self, value: Any, path: str, depth: int = 0) -> Any:
         """The value of some data."""
         if depth > MAX_DEPTH:
             raise InvalidInput(
@@ -331,7 +340,7 @@ def describe(value: Any) -> dict[str, Any]:
     return Encoder(type(value).__name__).object(value)
 
 
-def build(description: Mapping[str, Any], limits: Limits | None = None) -> Any:
+def build(description: Mapping[str, Any]) -> Any:
     """The value that :func:`coldq.describe` described, equal to the one that it was.
 
     The arguments may be written by hand as well: they are those of the type's constructor, which
@@ -349,9 +358,4 @@ def build(description: Mapping[str, Any], limits: Limits | None = None) -> Any:
     ...
     coldq.InvalidInput: there is no 'Bocks' to build; is 'Box' meant?
     """
-    if not isinstance(description, Mapping) or "type" not in description:
-        raise InvalidInput(
-            'a description is a dictionary with a "type", as coldq.describe gives it, but this is '
-            f"{description!r:.200}"
-        )
-    return Decoder(limits).decode(description)
+    return Decoder().build(description)

@@ -317,7 +317,7 @@ def serve(
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Let everybody on this machine in.")
     ] = False,
-    awake: Annotated[int, typer.Option(help="Agents open at once; others sleep on disk.")] = 1000,
+    resident: Annotated[int, typer.Option(help="Agents open at once; others are on disk.")] = 1000,
     largest_body: Annotated[int, typer.Option(help="In bytes.")] = 1_000_000,
     rate: Annotated[float | None, typer.Option(help="Requests a second, of all clients.")] = None,
 ) -> None:
@@ -326,6 +326,6 @@ def serve(
 
     with stoppable("what was acknowledged is kept, if it was in a folder", status=0):
         run_server(
-            folder, host, port, token, no_token=no_token, awake=awake, largest_body=largest_body,
-            rate=rate,
+            folder, host, port, token, no_token=no_token, resident=resident,
+            largest_body=largest_body, rate=rate,
         )  # fmt: skip

@@ -16,8 +16,8 @@ from pathlib import Path
 from coldq.base.errors import InvalidInput
 from coldq.cli.needs import require
 
-# Seconds for requests that are still being answered when a signal comes. Containers are killed
-# after 10, by default, and agents are to be put to sleep by then.
+# For requests that are still being answered when a signal comes. Containers are killed
+# after 10, by default, and agents are to be closed by then.
 SHUTDOWN_SECONDS = 5
 
 
@@ -28,7 +28,7 @@ def serve(
     token: str | None,
     *,
     no_token: bool,
-    awake: int,
+    resident: int,
     largest_body: int,
     rate: float | None,
 ) -> None:
@@ -41,7 +41,7 @@ def serve(
         raise InvalidInput("--no-token and a token contradict each other: give one of them")
     if no_token and not is_loopback(host):
         raise InvalidInput(f"--no-token is for this machine alone, but --host is {host}")
-    for name, value in (("--awake", awake), ("--largest-body", largest_body)):
+    for name, value in (("--resident", resident), ("--largest-body", largest_body)):
         if value < 1:
             raise InvalidInput(f"{name} must be at least 1, but is {value}")
     if rate is not None and not rate >= 1.0:
@@ -54,8 +54,12 @@ def serve(
     from coldq.serve.descriptors import shared
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    awake, connections = shared(0 if folder is None else awake)  # in memory they open no files
-    app = create_app(folder, token=token or made, awake=awake, largest_body=largest_body, rate=rate)
+    resident, connections = shared(
+        0 if folder is None else resident
+    )  # in memory they open no files
+    app = create_app(
+        folder, token=token or made, resident=resident, largest_body=largest_body, rate=rate
+    )
     with bound(host, port) as listening:
         with _in_words(host, port):
             listening.listen()

@@ -1,4 +1,4 @@
-"""Many agents in one process, by name; those that nobody asks for sleep on disk."""
+"""Many agents in one process, by name; those that nobody asks for are evicted to disk."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from coldq.agent.store import Committed, Store
 from coldq.base.errors import InvalidInput, NotWritten
 from coldq.serve.requested import learner_of
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
-DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]", re.ASCII)  # whatever follows their names
-ROWS = 10_000  # constraints
-SUFFIX = ".db"
-AT_ONCE = 16  # agents at work, most of them waiting for the disk; `descriptors` has room for them
-QUICK = 0.001  # seconds
+NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
+DEVICE_PATTERN = re.compile(
+    r"con|prn|aux|nul|(com|lpt)[0-9]", re.ASCII
+)  # whatever follows their names
+MAX_CONSTRAINTS = 10_000
+FILE_SUFFIX = ".db"
+WORKER_THREADS = 16  # most of them wait for the disk; `descriptors` has room for their agents
+QUICK_UPDATE_SECONDS = 0.001
 log = logging.getLogger("coldq.serve")
 
 
@@ -44,7 +46,7 @@ class _Use:
 
 
 class Agents:
-    """The agents of a folder, of which at most `awake` are open, or, without one, of this process.
+    """Agents by name: of a folder, of which at most `resident` are open, or of this process.
 
     >>> from coldq.serve.agents import Agents
     >>> agents = Agents(None)
@@ -59,11 +61,11 @@ class Agents:
     def __init__(
         self,
         folder: Path | None,
-        awake: int = 1000,
+        resident: int = 1000,
         most: int = 10_000,
         committed: Committed | None = None,
     ) -> None:
-        self.folder, self.awake, self.most = folder, awake, most
+        self.folder, self.resident, self.most = folder, resident, most
         self.committed = committed  # is told of every transaction
         self._lock = Lock()  # of what follows, never while a file is opened or closed
         self._open: OrderedDict[str, Agent] = OrderedDict()
@@ -75,14 +77,14 @@ class Agents:
                 raise NotWritten(f"{folder} cannot be made: {error.strerror}") from None
 
     def names(self) -> list[str]:
-        """All of them, asleep or awake."""
+        """All of them, resident or evicted."""
         if self.folder is None:
-            return sorted(self.awake_now())
-        found = (path.stem for path in self.folder.glob(f"*{SUFFIX}"))
-        return sorted(name for name in found if NAME.fullmatch(name))
+            return sorted(self.resident_agents())
+        found = (path.stem for path in self.folder.glob(f"*{FILE_SUFFIX}"))
+        return sorted(name for name in found if NAME_PATTERN.fullmatch(name))
 
-    def awake_now(self) -> dict[str, Agent]:
-        """Those that are open."""
+    def resident_agents(self) -> dict[str, Agent]:
+        """Those that are open, by name."""
         with self._lock:
             return dict(self._open)
 
@@ -91,14 +93,16 @@ class Agents:
     ) -> bool:
         """A new agent, or False if there is the same one already."""
         path = self._path(name)
-        if n_constraints > ROWS:
-            raise InvalidInput(f"n_constraints may be at most {ROWS}, but is {n_constraints}")
+        if n_constraints > MAX_CONSTRAINTS:
+            raise InvalidInput(
+                f"n_constraints may be at most {MAX_CONSTRAINTS}, but is {n_constraints}"
+            )
         made = learner_of(learner, n_constraints)
         with self._used(name) as use:
             with use.lock:
                 old = self._found(name)
                 if old is None and path is not None and path.is_file() and not _is_new(path):
-                    old = self._awake(name, Agent.open(path))
+                    old = self._register(name, Agent.open(path))
                 if old is not None:
                     self._require_same(name, old, made, n_constraints, options)
                     return False
@@ -106,12 +110,12 @@ class Agents:
                     raise InvalidInput(
                         f"there are {self.most} agents already, the most there may be"
                     )
-                self._awake(name, Agent(made, n_constraints, path=path, **options))
+                self._register(name, Agent(made, n_constraints, path=path, **options))
             return True
 
     @contextmanager
     def get(self, name: str) -> Iterator[Agent]:
-        """An agent to use, awake as long as that takes."""
+        """An agent to use, which stays resident as long as that takes."""
         path = self._path(name)
         with self._used(name) as use:
             with use.lock:
@@ -119,35 +123,35 @@ class Agents:
                 if agent is None:
                     if path is None or not path.is_file():
                         raise NoSuchAgent(f"there is no agent {name!r}")
-                    agent = self._awake(name, Agent.open(path))
+                    agent = self._register(name, Agent.open(path))
             yield agent
 
     def is_quick(self, name: str) -> bool:
         """Whether an agent, if there is one, answers within a millisecond: its last update did."""
         agent = self._open.get(name)
-        return agent is None or (agent._seconds < QUICK and not agent._held)
+        return agent is None or (agent._seconds < QUICK_UPDATE_SECONDS and not agent._held)
 
     def close(self) -> None:
-        """Put all to sleep."""
+        """Evict all."""
         with self._lock:
             agents = dict(self._open)
             if self.folder is not None:
                 self._open.clear()
-        with ThreadPoolExecutor(AT_ONCE) as pool:  # each waits for the disk several times
+        with ThreadPoolExecutor(WORKER_THREADS) as pool:  # each waits for the disk several times
             list(pool.map(_close, agents, agents.values()))
 
     def _path(self, name: str) -> Path | None:
-        if not NAME.fullmatch(name):
+        if not NAME_PATTERN.fullmatch(name):
             raise InvalidInput(
                 "a name has 1 to 64 of a-z, 0-9, - and _, and begins with a letter or digit"
             )
-        if DEVICES.fullmatch(name):
+        if DEVICE_PATTERN.fullmatch(name):
             raise InvalidInput(f"{name!r} is the name of a device on some systems: take another")
-        return None if self.folder is None else self.folder / f"{name}{SUFFIX}"
+        return None if self.folder is None else self.folder / f"{name}{FILE_SUFFIX}"
 
     @contextmanager
     def _used(self, name: str) -> Iterator[_Use]:
-        """Whoever is in here keeps an agent awake; after the last one it may be put to sleep."""
+        """Whoever is in here keeps an agent resident; after the last one it may be evicted."""
         with self._lock:
             use = self._uses.setdefault(name, _Use())
             use.count += 1
@@ -157,7 +161,7 @@ class Agents:
             yield use
         finally:
             self._leave(name, use)
-            self._put_to_sleep()
+            self._evict_idle()
 
     def _leave(self, name: str, use: _Use) -> None:
         with self._lock:
@@ -166,7 +170,7 @@ class Agents:
                 del self._uses[name]
 
     def _found(self, name: str) -> Agent | None:
-        """An agent that is awake; one that is behind its file, or has lost it, is given up."""
+        """A resident agent; one that is behind its file, or has lost it, is given up."""
         agent = self._open.get(name)
         if agent is None or not agent._lost():
             return agent
@@ -175,19 +179,19 @@ class Agents:
         _close(name, agent)
         return None
 
-    def _awake(self, name: str, agent: Agent) -> Agent:
+    def _register(self, name: str, agent: Agent) -> Agent:
         if agent._store is not None:
             agent._store.committed = self.committed
         with self._lock:
             self._open[name] = agent
-        self._put_to_sleep()
+        self._evict_idle()
         return agent
 
-    def _put_to_sleep(self) -> None:
-        """Close the agents that nobody has asked for longest, if they are too many."""
+    def _evict_idle(self) -> None:
+        """Evict the agents that nobody has asked for longest, if they are too many."""
         while self.folder is not None:
             with self._lock:
-                if len(self._open) <= self.awake:
+                if len(self._open) <= self.resident:
                     return
                 idle = next((name for name in self._open if name not in self._uses), None)
                 if idle is None:

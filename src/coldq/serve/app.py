@@ -24,7 +24,14 @@ from starlette.exceptions import HTTPException
 
 from coldq.agent import Agent, OtherFeedback
 from coldq.base.errors import Error, InUse, NotReadable, NotWritten, hearing
-from coldq.serve.agents import AT_ONCE, NAME, ROWS, Agents, NoSuchAgent, OtherAgent
+from coldq.serve.agents import (
+    MAX_CONSTRAINTS,
+    NAME_PATTERN,
+    WORKER_THREADS,
+    Agents,
+    NoSuchAgent,
+    OtherAgent,
+)
 from coldq.serve.counts import Counts
 from coldq.serve.direct import Direct, Sent
 from coldq.serve.guard import OPEN_TO_ALL, Guard
@@ -32,9 +39,9 @@ from coldq.serve.readiness import Readiness
 from coldq.serve.requested import part_of_feedback
 from coldq.slot.feedback import Forecast
 
-HERE = Path(__file__).parent
-LONGEST = 10_000  # rounds remembered, or shown at once
-PAGE_RULES = (
+FOLDER = Path(__file__).parent
+MAX_ROUNDS = 10_000  # rounds remembered, or shown at once
+PAGE_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
@@ -47,10 +54,10 @@ def _plain_number(value: Any) -> Any:
     return value
 
 
-Name = Annotated[str, InPath(pattern=f"^{NAME.pattern}$")]
-PLAIN = BeforeValidator(_plain_number)
-Round = Annotated[int, InPath(ge=1, le=2**53), PLAIN]
-Last = Annotated[int, Field(ge=1, le=LONGEST), PLAIN]
+Name = Annotated[str, InPath(pattern=f"^{NAME_PATTERN.pattern}$")]
+DIGITS_ALONE = BeforeValidator(_plain_number)
+Round = Annotated[int, InPath(ge=1, le=2**53), DIGITS_ALONE]
+Last = Annotated[int, Field(ge=1, le=MAX_ROUNDS), DIGITS_ALONE]
 Whole = Annotated[int, Field(strict=True)]  # which true is not
 Description = dict[str, Any]
 Beside = Callable[[Callable[[], Any]], Awaitable[Any]]  # the loop, in a thread
@@ -62,11 +69,11 @@ class Creation(Sent):
     """A new agent: the description of a learner, as coldq.describe gives it, and its options."""
 
     learner: Description
-    n_constraints: Whole = Field(ge=0, le=ROWS)
+    n_constraints: Whole = Field(ge=0, le=MAX_CONSTRAINTS)
     limit: Whole | None = Field(1000, ge=0, le=1_000_000)
     late: Literal["played", "held"] | None = None
     order: Literal["round", "arrival"] = "round"
-    remember: Whole = Field(100, ge=1, le=LONGEST)
+    remember: Whole = Field(100, ge=1, le=MAX_ROUNDS)
 
 
 class Expected(Sent):
@@ -117,7 +124,7 @@ def create_app(
     folder: Path | None = None,
     *,
     token: str | None,
-    awake: int = 1000,
+    resident: int = 1000,
     largest_body: int = 1_000_000,
     rate: float | None = None,
 ) -> FastAPI:
@@ -129,8 +136,8 @@ def create_app(
         Where agents live; None: in memory, and they end with the process.
     token
         What a client must send as ``Authorization: Bearer``; None: anybody may do anything.
-    awake
-        How many agents are open at once; the others sleep in the folder.
+    resident
+        How many agents are open at once; the others are evicted to the folder.
     largest_body
         In bytes.
     rate
@@ -141,7 +148,7 @@ def create_app(
     'coldq'
     """
     counts = Counts()
-    agents = Agents(folder, awake, committed=counts.committed)
+    agents = Agents(folder, resident, committed=counts.committed)
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -160,7 +167,7 @@ def create_app(
     app.add_exception_handler(HTTPException, _not_here)
     app.add_exception_handler(RequestValidationError, _invalid)
 
-    pool = ThreadPoolExecutor(AT_ONCE)  # the loop's own waits at its end for what is at work
+    pool = ThreadPoolExecutor(WORKER_THREADS)  # the loop's own waits at its end for what is at work
     turns = WeakValueDictionary[str, asyncio.Lock]()
 
     async def beside(work: Callable[[], Any]) -> Any:
@@ -270,7 +277,7 @@ def _add_agents(app: FastAPI, agents: Agents, beside: Beside, in_turn: InTurn, u
 
     @app.get("/agents/{name}/history")
     async def history(name: Name, last: Last = 100) -> Json:
-        """The last rounds since the agent woke up, column by column."""
+        """The last rounds since the agent was opened, column by column."""
 
         def shown(agent: Agent) -> Json:
             columns = agent.history(last).columns
@@ -296,14 +303,14 @@ def _add_server(app: FastAPI, agents: Agents, beside: Beside, readiness: Readine
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
-        """What the server and the agents that are awake do, for Prometheus."""
+        """What the server and the resident agents do, for Prometheus."""
         from prometheus_client import CollectorRegistry, generate_latest
 
         from coldq.serve.metrics import Apart
 
         registry = CollectorRegistry()
         registry.register(app.state.counts)
-        registry.register(Apart(agents.awake_now))
+        registry.register(Apart(agents.resident_agents))
         text = await beside(lambda: generate_latest(registry))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -313,10 +320,12 @@ def _add_server(app: FastAPI, agents: Agents, beside: Beside, readiness: Readine
 
 
 def _serve_file(app: FastAPI, path: str, file: str, kind: str) -> None:
-    text = (HERE / file).read_bytes()
+    text = (FOLDER / file).read_bytes()
 
     async def page() -> Response:
-        return Response(text, media_type=kind, headers={"Content-Security-Policy": PAGE_RULES})
+        return Response(
+            text, media_type=kind, headers={"Content-Security-Policy": PAGE_SECURITY_POLICY}
+        )
 
     app.add_api_route(path, page, include_in_schema=False)
 
@@ -350,7 +359,7 @@ def _plain(column: np.ndarray) -> list[Any]:
     return [value if math.isfinite(value) else None for value in values]
 
 
-CODES: tuple[tuple[type[BaseException], int], ...] = (
+STATUS_CODES: tuple[tuple[type[BaseException], int], ...] = (
     (NoSuchAgent, 404),
     (OtherAgent, 409),
     (OtherFeedback, 409),
@@ -364,7 +373,7 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
 
 async def _refused(request: Request, error: Exception) -> Json:
     """An error of ours, in its own words."""
-    code = next(code for kind, code in CODES if isinstance(error, kind))
+    code = next(code for kind, code in STATUS_CODES if isinstance(error, kind))
     return _said(str(error) or "this is too large", code)
 
 

@@ -12,16 +12,17 @@ import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 Usual: Any = AutoHTTPProtocol
-ACCEPTED = 16  # connections taken at once; few, as the limit sees them later
-WAITING = 2048  # connections that the system keeps until they are taken, as uvicorn's default
-FLOODS = (  # a connection without a descriptor, one that is no HTTP, one that would be a web socket
+MAX_ACCEPTED_CONNECTIONS = 16  # taken at once; few, as the limit sees them later
+CONNECTION_BACKLOG = 2048  # kept by the system until they are taken, as uvicorn's default
+# Of a connection without a descriptor, one that is no HTTP, one that would be a web socket.
+REPEATED_MESSAGES = (
     "socket.accept()", "Invalid HTTP request", "Unsupported upgrade", "No supported WebSocket",
 )  # fmt: skip
-HEAD = 65_536  # bytes of a request's head; one of uvicorn's two parsers takes any number
-SILENCE = 20.0  # seconds for a whole request to come, and for some of an answer to be taken
+MAX_HEAD_BYTES = 65_536  # of a request; one of uvicorn's two parsers takes any number
+CLIENT_TIMEOUT_SECONDS = 20.0  # for a whole request to come, and for some of an answer to be taken
 
 
-def limited(most: int, seconds: float = SILENCE) -> type[asyncio.Protocol]:
+def limited(most: int, seconds: float = CLIENT_TIMEOUT_SECONDS) -> type[asyncio.Protocol]:
     """uvicorn's protocol, which anybody may talk to, for so many connections.
 
     One more takes the place of the one answered longest ago among those that give way.
@@ -42,7 +43,7 @@ def limited(most: int, seconds: float = SILENCE) -> type[asyncio.Protocol]:
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             self.head += len(data)
-            if self.in_head and self.head > HEAD:
+            if self.in_head and self.head > MAX_HEAD_BYTES:
                 self.end()
 
         def on_message_begin(self) -> None:
@@ -103,14 +104,14 @@ class Server(uvicorn.Server):
     """uvicorn's, with a long queue of connections, of which it takes a few at once."""
 
     def __init__(self, config: uvicorn.Config) -> None:
-        config.backlog = ACCEPTED
+        config.backlog = MAX_ACCEPTED_CONNECTIONS
         super().__init__(config)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen; asyncio takes at once as many as it lets wait."""
         await super().startup(sockets=sockets)
         for listening in sockets or []:
-            listening.listen(WAITING)
+            listening.listen(CONNECTION_BACKLOG)
 
 
 class OnceAMinute(logging.Filter):
@@ -118,7 +119,7 @@ class OnceAMinute(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said = dict.fromkeys(FLOODS, float("-inf"))
+        self.said = dict.fromkeys(REPEATED_MESSAGES, float("-inf"))
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to write it."""

@@ -13,10 +13,10 @@ from typing import Any
 
 log = logging.getLogger("coldq.serve")
 
-BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)  # seconds
+BUCKET_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)  # seconds
 METHODS = frozenset(("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH"))
-LINES = 20  # a minute, of refusals with the same status
-REASON = 300  # characters of a line
+MAX_LINES_A_MINUTE = 20  # a minute, of refusals with the same status
+MAX_REASON_CHARACTERS = 300  # characters of a line
 
 
 class Times:
@@ -31,17 +31,17 @@ class Times:
     """
 
     def __init__(self) -> None:
-        self.counts, self.total = [0] * (len(BOUNDS) + 1), 0.0
+        self.counts, self.total = [0] * (len(BUCKET_SECONDS) + 1), 0.0
 
     def add(self, seconds: float) -> None:
         """One more."""
-        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.counts[bisect_left(BUCKET_SECONDS, seconds)] += 1
         self.total += seconds
 
     def buckets(self) -> list[tuple[str, float]]:
         """As Prometheus has them: each with all that took less."""
         so_far, found = 0, []
-        for bound, count in zip((*BOUNDS, "+Inf"), self.counts, strict=True):
+        for bound, count in zip((*BUCKET_SECONDS, "+Inf"), self.counts, strict=True):
             so_far += count
             found.append((str(bound), so_far))
         return found
@@ -83,9 +83,9 @@ class Counts:
                 log.warning("%d more requests were refused with %s", said[2], code)
             said[:] = now, 0, 0
         said[1] += 1
-        if said[1] > LINES:
+        if said[1] > MAX_LINES_A_MINUTE:
             said[2] += 1
-        return said[1] <= LINES
+        return said[1] <= MAX_LINES_A_MINUTE
 
     def committed(self, seconds: float, whole: bool) -> None:
         """A transaction of an agent's is on disk, or failed."""
@@ -128,5 +128,5 @@ def _reason(body: bytes) -> str:
         words = str(json.loads(body)["error"])
     except (ValueError, KeyError, TypeError, RecursionError):
         words = body.decode(errors="replace")
-    short = words if len(words) <= REASON else f"{words[:REASON]} ..."
+    short = words if len(words) <= MAX_REASON_CHARACTERS else f"{words[:MAX_REASON_CHARACTERS]} ..."
     return " ".join(short.split()).encode(errors="backslashreplace").decode()

@@ -6,36 +6,40 @@ import logging
 from contextlib import suppress
 from typing import NamedTuple
 
-OWN = 96  # of the process itself, of agents at work that are one too many, and of what is accepted
-CONNECTIONS = 1000  # at most
-EACH = 3  # of an agent that is awake: its file, the log of that, and its lock
+RESERVED_DESCRIPTORS = (
+    96  # of the process itself, of agents at work that are one too many, and of what is accepted
+)
+MAX_CONNECTIONS = 1000
+DESCRIPTORS_OF_AGENT = 3  # its file, the log of that, and its lock
 log = logging.getLogger("coldq.serve")
 
 
 class Shares(NamedTuple):
     """Who gets how much of them."""
 
-    awake: int
+    resident: int
     connections: int
 
 
-def shared(awake: int) -> Shares:
-    """So many agents awake, or as many as can be, and the connections beside them.
+def shared(resident: int) -> Shares:
+    """How many agents may be resident, as many as are wanted or can be, and how many connections.
 
     >>> from coldq.serve.descriptors import shared
-    >>> shared(awake=5).awake
+    >>> shared(resident=5).resident
     5
     """
-    limit = _raised(OWN + CONNECTIONS + EACH * awake)
-    free = limit - OWN
-    connections = max(1, min(CONNECTIONS, max(free // 3, free - EACH * awake)))
-    possible = max(1, (free - connections) // EACH)
-    if possible < awake:
+    limit = _raised(RESERVED_DESCRIPTORS + MAX_CONNECTIONS + DESCRIPTORS_OF_AGENT * resident)
+    free = limit - RESERVED_DESCRIPTORS
+    connections = max(
+        1, min(MAX_CONNECTIONS, max(free // 3, free - DESCRIPTORS_OF_AGENT * resident))
+    )
+    possible = max(1, (free - connections) // DESCRIPTORS_OF_AGENT)
+    if possible < resident:
         log.warning(
-            "%s agents are awake at once at most, not %s: this process may open %s files (ulimit "
-            "-n)", possible, awake, limit,
+            "%s agents are resident at once at most, not %s: this process may open %s files "
+            "(ulimit -n)", possible, resident, limit,
         )  # fmt: skip
-    return Shares(min(awake, possible), connections)
+    return Shares(min(resident, possible), connections)
 
 
 def _raised(wanted: int) -> int:

@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, PrivateAttr, TypeAdapter, ValidationError
 
-SMALL = 16_384  # bytes of a body that is read in less than a millisecond
+MAX_QUICK_BODY_BYTES = 16_384  # such a body is read in less than a millisecond
 
 
 class Sent(BaseModel):
@@ -55,7 +55,7 @@ class Direct(APIRoute):
                     values[name] = read(given[name])
                 for name, read in models.items():
                     place, body = ("body",), await _json(request)
-                    if len(body) <= SMALL:
+                    if len(body) <= MAX_QUICK_BODY_BYTES:
                         values[name] = read(body)
                     else:  # the others need not wait for it
                         values[name] = await asyncio.to_thread(read, body)

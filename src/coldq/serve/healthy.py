@@ -5,7 +5,7 @@ import sys
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
-PATIENCE = 4.0  # seconds
+TIMEOUT_SECONDS = 4.0
 
 
 def main() -> int:
@@ -13,7 +13,7 @@ def main() -> int:
     port = os.environ.get("COLDQ_PORT", "8787")
     direct = build_opener(ProxyHandler({}))
     try:
-        with direct.open(f"http://127.0.0.1:{port}/ready", timeout=PATIENCE) as answer:
+        with direct.open(f"http://127.0.0.1:{port}/ready", timeout=TIMEOUT_SECONDS) as answer:
             print(answer.read().decode())
         return 0
     except (URLError, OSError) as error:

@@ -11,10 +11,10 @@ from coldq.agent.metrics import Collector, families, samples
 
 log = logging.getLogger("coldq.serve")
 
-PATIENCE = 0.25  # seconds to wait for agents at work, all together
-LONGEST = 0.6  # seconds to look at agents: Prometheus waits ten
-SERIES = 10_000  # of all agents together
-ROWS = 20  # constraints of an agent that have series of their own
+LOCK_TIMEOUT_SECONDS = 0.25  # for agents at work, all together
+MAX_COLLECT_SECONDS = 0.6  # Prometheus waits ten
+MAX_SERIES = 10_000  # of all agents together
+MAX_ROWS_OF_AGENT = 20  # constraints of an agent that have series of their own
 
 
 class Apart(Collector):
@@ -31,7 +31,7 @@ class Apart(Collector):
     >>> [sample.labels["agent"] for sample in families[0].samples]
     ['a', 'b']
     >>> [(family.name, family.samples[0].value) for family in families[-2:]]
-    [('coldq_agents_awake', 2), ('coldq_agents_left_out', 0)]
+    [('coldq_agents_resident', 2), ('coldq_agents_left_out', 0)]
     """
 
     def collect(self) -> Iterator[Any]:
@@ -43,10 +43,10 @@ class Apart(Collector):
         shown, series, busy = 0, 0, ""
         for name in sorted(agents):
             gone = monotonic() - begun
-            if series >= SERIES or gone > LONGEST:
+            if series >= MAX_SERIES or gone > MAX_COLLECT_SECONDS:
                 break
             agent = agents[name]
-            if not agent._lock.acquire(timeout=max(0.0, PATIENCE - gone)):
+            if not agent._lock.acquire(timeout=max(0.0, LOCK_TIMEOUT_SECONDS - gone)):
                 busy = busy or name
                 continue
             try:
@@ -62,13 +62,13 @@ class Apart(Collector):
         if busy:
             log.warning("agent %s is at work, and left out of the metrics", busy)
         yield from kinds.values()
-        awake = GaugeMetricFamily("coldq_agents_awake", "Agents that are open.")
-        awake.add_metric([], len(agents))
+        resident = GaugeMetricFamily("coldq_agents_resident", "Agents that are open.")
+        resident.add_metric([], len(agents))
         out = GaugeMetricFamily("coldq_agents_left_out", "Those of them that are not shown here.")
         out.add_metric([], len(agents) - shown)
-        yield from (awake, out)
+        yield from (resident, out)
 
 
 def _is_shown(labels: list[str]) -> bool:
     """Whether they are of the agent itself or of one of its first rows."""
-    return len(labels) == 1 or int(labels[1]) <= ROWS
+    return len(labels) == 1 or int(labels[1]) <= MAX_ROWS_OF_AGENT

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
 
-SIZE = 65_536  # bytes that are written to see whether they can be: more than a file has to spare
-FRESH = 1.0  # seconds for which an answer holds: anybody may ask
-PATIENCE = 2.0  # seconds for a disk to answer
+PROBE_BYTES = 65_536  # written to see whether they can be: more than a file has to spare
+MAX_AGE_SECONDS = 1.0  # of an answer: anybody may ask
+DISK_TIMEOUT_SECONDS = 2.0  # for a disk to answer
 
 
 class Readiness:
@@ -38,11 +38,13 @@ class Readiness:
             return "the server is ending"
         if self.folder is None:
             return ""
-        if self._probe is None or (self._probe.done() and monotonic() - self._begun > FRESH):
+        if self._probe is None or (
+            self._probe.done() and monotonic() - self._begun > MAX_AGE_SECONDS
+        ):
             self._begun = monotonic()
             loop = asyncio.get_running_loop()
             self._probe = loop.run_in_executor(self._pool, _written, self.folder)
-        await asyncio.wait([self._probe], timeout=PATIENCE)
+        await asyncio.wait([self._probe], timeout=DISK_TIMEOUT_SECONDS)
         if not self._probe.done():
             waited = monotonic() - self._begun
             return f"{self.folder} has not taken a file for {waited:.0f} seconds"
@@ -53,7 +55,7 @@ def _written(folder: Path) -> str:
     """Why a file cannot be written there, or nothing."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(bytes(SIZE))
+            file.write(bytes(PROBE_BYTES))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from coldq.base.describe import Limits, build
+from coldq.base.describe import Decoder, Limits
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import require_learner
 
@@ -27,7 +27,7 @@ def learner_of(description: Mapping[str, Any], n_constraints: int) -> Any:
     ...
     coldq.InvalidInput: the state of an agent may have at most 2000000 numbers, but 100 ...
     """
-    learner = build(description, LEARNER)
+    learner = Decoder(LEARNER).build(description)
     require_learner(learner)
     members = prod(getattr(learner, "_batch", tuple)())
     inside = getattr(learner, "learner", learner)  # what a SafetyMargin is around
@@ -52,4 +52,4 @@ def part_of_feedback(description: Mapping[str, Any] | None) -> Any:
     ...
     coldq.InvalidInput: a Simplex is no part of a feedback
     """
-    return None if description is None else build(description, FEEDBACK)
+    return None if description is None else Decoder(FEEDBACK).build(description)
