@@ -42,8 +42,8 @@ check: $(SETUP)
 	$(BIN)/python -m tests.check --install $(SUITE) $(ARGS)
 
 bench: $(VENV)/.ready-bench
-	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.agents
+	$(BIN)/python -m benchmarks --against benchmarks/ratios.json
 
 # What operators wait for: connections, bursts, /live under a long feedback, /metrics of many agents.
 operations: $(SETUP)

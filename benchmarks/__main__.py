@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from rich.console import Console
+
+from benchmarks.ratios import worse
 
 try:
     from benchmarks import (
@@ -40,6 +43,10 @@ def main() -> None:
         "--only", choices=["F4", "F5", "simplices", "tenants"], help="one part alone"
     )
     parser.add_argument("--picture", type=Path, metavar="PNG", help="draw cost against p and N")
+    parser.add_argument(
+        "--against", type=Path, metavar="JSON", help="fail where a stored ratio is 1.5 times as bad"
+    )
+    parser.add_argument("--store", type=Path, metavar="JSON", help="store the ratios of this run")
     arguments = parser.parse_args()
     quick = arguments.quick
     steps, rounds, repeats = (60, 10, 1) if quick else (300, 100, 3)
@@ -78,8 +85,18 @@ def main() -> None:
 
     if arguments.picture is not None:
         progress("drawing", lambda: large.picture(arguments.picture, quick))
+
+    def finish(judged: list[targets.Target]) -> None:
+        console.print(tables.targets_table(judged))
+        costs = {each.what: each.cost for each in judged if each.cost is not None}
+        if arguments.store is not None:
+            arguments.store.write_text(json.dumps(costs, indent=2) + "\n")
+        if arguments.against is not None:
+            stored = json.loads(arguments.against.read_text())
+            sys.exit("\n".join(worse(costs, stored)) or 0)
+
     if arguments.only is not None:
-        console.print(tables.targets_table(later()))
+        finish(later())
         return
 
     builders = (families.time_varying, families.online_linear, families.job_scheduling)
@@ -99,14 +116,14 @@ def main() -> None:
     )
     console.print(tables.whole_run_table(whole), "")
 
-    costs = progress("all learners", lambda: learners.measure(kinds[0], steps))
-    console.print(tables.learners_table(costs, steps), "")
+    updates = progress("all learners", lambda: learners.measure(kinds[0], steps))
+    console.print(tables.learners_table(updates, steps), "")
 
     start_up = progress("fresh processes", lambda: startup.measure(repeats))
     console.print(tables.start_up_table(start_up), "")
 
-    judged = targets.judge(steppings[0], many, whole, costs, start_up) + later()
-    console.print(tables.targets_table(judged))
+    judged = targets.judge(steppings[0], many, whole, updates, start_up)
+    finish(judged + later())
 
 
 if __name__ == "__main__":

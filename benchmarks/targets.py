@@ -26,6 +26,7 @@ class Target:
     bound: str
     measured: str
     met: bool
+    cost: float | None = None  # of a ratio: it grows with our time
 
 
 def judge(
@@ -122,8 +123,9 @@ def judge_curved(rows: Sequence[Curved]) -> list[Target]:
 
 
 def _at_least(what: str, ratio: float, bound: float) -> Target:
-    return Target(what, f"at least {bound:g}x faster", f"{ratio:.1f}x", ratio >= bound)
+    return Target(what, f"at least {bound:g}x faster", f"{ratio:.1f}x", ratio >= bound, 1.0 / ratio)
 
 
 def _within(what: str, figure: float, bound: float, unit: str) -> Target:
-    return Target(what, f"within {bound:g}{unit}", f"{figure:.2f}{unit}", figure <= bound)
+    cost = figure if unit == "x" else None
+    return Target(what, f"within {bound:g}{unit}", f"{figure:.2f}{unit}", figure <= bound, cost)

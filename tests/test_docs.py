@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import typer
 
 import coldq
 from coldq.cli.app import app
+from tests.check import SUITES
 from tests.processes import HANGING
 
 ROOT = Path(__file__).parents[1]
@@ -87,6 +89,37 @@ def test_links_and_pictures_of_a_page_are_there(path: Path) -> None:
             if drawn:  # while the site is built, from an example
                 there = (ROOT / "examples" / f"{drawn.group(1)}.py").exists()
             assert there, f"{name(path)} has a link to {target}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_files_and_names_of_a_page_are_there(path: Path) -> None:
+    text = BLOCK.sub("", path.read_text(encoding="utf-8"))
+    for file in re.findall(r"`((?:src|native|tests|docs|benchmarks|examples)/[\w./-]+)`", text):
+        assert (ROOT / file).exists(), file
+    for full in re.findall(r"`coldq\.([\w.]+)(?:\([^`]*\))?`", text):
+        found: Any = coldq
+        for each in full.split("."):
+            assert hasattr(found, each) or import_module(f"{found.__name__}.{each}"), full
+            found = getattr(found, each)
+
+
+def test_every_make_target_and_suite_that_is_named_is_there() -> None:
+    named = [
+        *PAGES,
+        *(ROOT / ".github").rglob("*.yml"),
+        *(ROOT / ".github").rglob("*.md"),
+        ROOT / ".ci" / "run",
+        ROOT / ".pre-commit-config.yaml",
+        ROOT / "SECURITY.md",
+    ]
+    for path in named:
+        text = path.read_text(encoding="utf-8")
+        typed = re.findall(r"(?:^|run: |entry: |`)make ([a-z][a-z-]*)", text, re.MULTILINE)
+        assert set(typed) <= TARGETS, path
+        assert set(re.findall(r"\bSUITE=([a-z][\w-]*)", text)) <= {*SUITES, "name"}, path
+    weekly = (ROOT / ".github" / "workflows" / "weekly.yml").read_text(encoding="utf-8")
+    listed = re.search(r"suite:\n((?: +- [\w-]+\n)+)", weekly)
+    assert listed and set(re.findall(r"- ([\w-]+)", listed[1])) <= set(SUITES)
 
 
 def test_the_pages_of_the_api_have_every_public_name_once() -> None:
