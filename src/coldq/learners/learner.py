@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
 from inspect import Parameter, signature
 from typing import Any, ClassVar, Self
 
@@ -24,6 +25,7 @@ from coldq.base.arrays import (
     joint_batch,
     point,
     positive,
+    put,
     quiet,
     real_array,
     whole_number,
@@ -34,7 +36,7 @@ from coldq.base.protocols import Domain, Problem, require_problem
 from coldq.learners.card import Card
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.fingerprint import KEY, Fingerprint, recognised, warn_unknown
-from coldq.learners.state import MORE, DualState, QueueState, State, builder
+from coldq.learners.state import MORE, DualState, QueueState, State, parts_of
 from coldq.slot.domains import diameter_of, require_domain
 from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Power, Schedule, as_schedule, value_at
@@ -45,6 +47,8 @@ FILL_UP = (
 )
 BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
 SHORT = 64
+ARRAYS = slice(1, -2, 2)  # the places of the arrays in what fills a state
+STATE_IS_MADE = State.__post_init__
 ONE = np.ones(())
 Shape = tuple[int, ...]
 Place = ArrayLike | None  # a decision in place of the learner's own, which None stands for
@@ -60,7 +64,8 @@ class Learner(Value):
         "__init__",
     )  # what a `for_problem` hands keywords on to
     _fingerprint: Fingerprint
-    _build: Callable[..., Any]
+    _parts: list[Any]  # of a state: each name and a place for its array
+    _by_hand: ClassVar[bool] = False  # whether the constructor is written out
     domain: Domain
     horizon: int | None
 
@@ -71,32 +76,22 @@ class Learner(Value):
             describable(cls)
         for name, made in list(vars(cls).items()):
             if name == "__init__":
+                cls._by_hand = True
                 cls.__init__ = quiet(made)
             elif isinstance(made, classmethod):
                 setattr(cls, name, classmethod(quiet(made.__func__)))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Refuse ``dataclasses.replace``, which knows nothing of what follows from an argument.
-
-        It calls the constructor with every field, and what was worked out from the old horizon,
-        say, would stay as if it had been given.
-        """
-        if kwargs and not args and _built_by_hand(cls):
-            caller = sys._getframe(1)
-            if caller.f_globals.get("__name__") == "dataclasses":
-                raise InvalidInput(
-                    f"dataclasses.replace cannot change a {cls.__name__}, because some of its "
-                    "parameters follow from others: make a new one from the arguments that differ"
-                )
         learner = super().__new__(cls)
         fingerprint = Fingerprint(learner)
         object.__setattr__(learner, "_fingerprint", fingerprint)
-        object.__setattr__(learner, "_build", builder(cls.state_type)(fingerprint))
+        object.__setattr__(learner, "_parts", [*parts_of(cls.state_type), fingerprint])
+        _keep_from_replace(cls)
         return learner
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what every copy makes for itself."""
-        return {n: v for n, v in self.__dict__.items() if n not in ("_fingerprint", "_build")}
+        return {n: v for n, v in self.__dict__.items() if n not in ("_fingerprint", "_parts")}
 
     def new_state(self, *arrays: Any) -> Any:
         """A state of this learner, its arrays in order: the slot, the decision, and its own.
@@ -109,7 +104,21 @@ class Learner(Value):
         >>> learner.new_state(np.array(2), np.array([1.5])).fingerprint
         Fingerprint(OGD)
         """
-        return self._build(*arrays)
+        parts, kind = self._parts.copy(), self.state_type
+        try:
+            parts[ARRAYS] = arrays
+        except ValueError:
+            needed = ", ".join(kind.names())
+            raise InvalidInput(
+                f"a {kind.__name__} is made of {needed}, but got {len(arrays)} arrays"
+            ) from None
+        state = object.__new__(kind)
+        put(state, *parts)
+        if kind.__post_init__ is STATE_IS_MADE:  # the call alone would take as long as the rest
+            arrays[1].flags.writeable = False
+        else:
+            state.__post_init__()
+        return state
 
     def _take(self, domain: Domain, horizon: int | None = None, **parameters: Any) -> None:
         """Set the domain, the horizon if there is one, and parameters, whose shapes must fit."""
@@ -587,10 +596,16 @@ def any_of(flags: Any) -> bool:
         raise WrongState(f"state.t must be an array: {BY_HAND}") from None
 
 
-def _built_by_hand(cls: type) -> bool:
-    """Whether a dataclass has a constructor of its own."""
-    parameters = getattr(cls, "__dataclass_params__", None)
-    return parameters is not None and not parameters.init
+@cache
+def _keep_from_replace(cls: type[Learner]) -> None:
+    """Let ``dataclasses.replace`` refuse a class with a constructor of its own.
+
+    It hands every field to the constructor, and what was worked out from the old horizon, say,
+    would stay as if it had been given.
+    """
+    if cls._by_hand and is_dataclass(cls):
+        for each in fields(cls):
+            each.init = False
 
 
 def horizon_of(horizon: Any) -> int:
