@@ -25,7 +25,7 @@ from coldq.problems import (
     TimeVarying,
     from_table,
 )
-from coldq.problems.files import KINDS, suffix_of
+from coldq.problems.files import SUFFIXES, suffix_of
 
 
 def _drifting(
@@ -97,7 +97,7 @@ def is_file(name: str) -> bool:
     >>> is_file("last-month.toml"), is_file("mine:problem"), is_file("autoscale")
     (True, False, False)
     """
-    return suffix_of(Path(name)) in (".toml", *KINDS)
+    return suffix_of(Path(name)) in (".toml", *SUFFIXES)
 
 
 def is_own(name: str) -> bool:

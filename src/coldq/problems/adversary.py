@@ -18,7 +18,7 @@ from coldq.slot.domains import Box
 from coldq.slot.feedback import Feedback
 from coldq.slot.losses import LeastSquares
 
-REACH = 0.25  # how far jumps, the period and the whole drift each move the target from the centre
+TARGET_STEP = 0.25  # how far jumps, the period and the drift each move the target
 
 
 @describable
@@ -119,7 +119,7 @@ class Adversary(Problem):
     @property
     def constants(self) -> Constants:
         """R and the Lipschitz constant exact; D and G bounds over all targets and directions."""
-        corner = float(np.sqrt(self.dim)) + 3.0 * REACH
+        corner = float(np.sqrt(self.dim)) + 3.0 * TARGET_STEP
         bounds = ("gradient_bound", "constraint_bound")
         return Constants(
             diameter=float(self.domain.diameter),
@@ -160,7 +160,7 @@ class AdversaryStream:
         side = 1.0 - 2.0 * (t * (problem.switches + 1) // T % 2) if problem.switches else 0.0 * t
         way = side + problem.drift * np.linspace(-1.0, 1.0, T)
         turn = np.sin(2.0 * np.pi * (t + 1) / problem.period) if problem.period else 0.0 * t
-        self.targets = REACH * (
+        self.targets = TARGET_STEP * (
             way[:, None] * self.along[:, None, :] + turn[:, None] * self.normal[:, None, :]
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,20 +10,21 @@ from coldq.base.arrays import Array, whole_number
 from coldq.base.describe import describable
 from coldq.problems.job_scheduling import request_trace
 from coldq.problems.nyiso import DAY_AND_WEEK
-from coldq.problems.problem import Constants, Problem, horizon_of
-from coldq.problems.slots import WholeStream
+from coldq.problems.problem import horizon_of
+from coldq.problems.slots import WholeProblem
 from coldq.slot.constraints import Affine
 from coldq.slot.domains import Box, Domain
 from coldq.slot.losses import Linear
 
-CAPACITY = np.array([8.0, 10.0, 12.0])  # requests in five minutes that one unit serves
-UNITS = np.array([20.0, 60.0, 100.0])  # of each pool
-RESERVED, ON_DEMAND, SPOT = 6.0, 12.0, 14.0  # the prices of a unit; the last one moves
+CAPACITIES = np.array([8.0, 10.0, 12.0])  # requests in five minutes that one unit serves
+MAX_UNITS = np.array([20.0, 60.0, 100.0])  # of each pool
+RESERVED_PRICE, ON_DEMAND_PRICE = 6.0, 12.0  # of a unit in five minutes
+MEDIAN_SPOT_PRICE = 14.0  # of a unit, where z_t is 0
 
 
 @describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Autoscale(Problem):
+class Autoscale(WholeProblem):
     """Units of three pools for the requests of every five minutes, as cheap as possible.
 
     ``f_t(x) = <c_t, x>`` and ``g_t(x) = d_t - <(8, 10, 12), x>``: requests d_t to a NASA web
@@ -49,13 +49,12 @@ class Autoscale(Problem):
     price_seed: int
     domain: Domain
     n_constraints = 1
-    seeds_differ = False
     periods = DAY_AND_WEEK
 
     def __init__(self, horizon: int | None = None, *, price_seed: int = 7) -> None:
         T = horizon_of(horizon, len(request_trace()), "the request trace has")
         seed = whole_number("price_seed", price_seed, 0)
-        self._set(horizon=T, price_seed=seed, domain=Box(0.0, UNITS))
+        self._set(horizon=T, price_seed=seed, domain=Box(0.0, MAX_UNITS))
 
     @property
     def provenance(self) -> tuple[str, ...]:
@@ -68,20 +67,14 @@ class Autoscale(Problem):
         )
 
     @property
-    def constants(self) -> Constants:
-        """All exact."""
-        demand = request_trace()[: self.horizon]
-        return Constants(
-            diameter=float(self.domain.diameter),
-            gradient_bound=float(np.sqrt(np.square(self._prices()).sum(axis=-1).max())),
-            constraint_bound=float(max(demand.max(), CAPACITY @ UNITS - demand.min())),
-            constraint_lipschitz=float(np.sqrt(np.square(CAPACITY).sum())),
-        )
+    def loss(self) -> Linear:  # type: ignore[override]
+        """The prices, of all slots."""
+        return Linear(self._prices())
 
-    def start(self, seeds: Iterable[int]) -> WholeStream:
-        """One stream; it is the same for all seeds."""
-        demand = request_trace()[: self.horizon, None]
-        return WholeStream(Linear(self._prices()), Affine(-CAPACITY[None], -demand))
+    @property
+    def constraint(self) -> Affine:  # type: ignore[override]
+        """The requests less what the units serve, of all slots."""
+        return Affine(-CAPACITIES[None], -request_trace()[: self.horizon, None])
 
     def _prices(self) -> Array:
         """c_t for every slot, (T, 3)."""
@@ -89,5 +82,5 @@ class Autoscale(Problem):
         z = np.zeros(self.horizon)
         for t in range(1, self.horizon):
             z[t] = 0.98 * z[t - 1] + 0.12 * noise[t]
-        fixed = np.broadcast_to([RESERVED, ON_DEMAND], (self.horizon, 2))
-        return np.column_stack([fixed, SPOT * np.exp(0.6 * z)])
+        fixed = np.broadcast_to([RESERVED_PRICE, ON_DEMAND_PRICE], (self.horizon, 2))
+        return np.column_stack([fixed, MEDIAN_SPOT_PRICE * np.exp(0.6 * z)])

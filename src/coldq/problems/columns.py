@@ -13,7 +13,7 @@ from coldq.base.arrays import Array
 from coldq.base.errors import InvalidInput
 from coldq.problems.files import is_path, pyarrow, read_file, require_columns
 
-MISSING = {"", "na", "nan", "null", "none", "n/a", "-"}  # texts of a cell that has no number
+MISSING_TEXTS = {"", "na", "nan", "null", "none", "n/a", "-"}  # texts of a cell that has no number
 Raw = Sequence[Any] | np.ndarray
 
 
@@ -177,7 +177,7 @@ def _number(name: str, column: str, k: int, value: Any) -> float:
         return np.nan
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    if isinstance(value, str) and value.strip().lower() in MISSING:
+    if isinstance(value, str) and value.strip().lower() in MISSING_TEXTS:
         return np.nan
     other = isinstance(value, complex | np.complexfloating | date)
     try:

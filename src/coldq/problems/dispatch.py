@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,20 +13,20 @@ from coldq.base.arrays import Array
 from coldq.base.describe import describable
 from coldq.problems import data
 from coldq.problems.nyiso import DAY_AND_WEEK, SLOTS_A_DAY, ZONES
-from coldq.problems.problem import Constants, Problem, horizon_of
-from coldq.problems.slots import WholeStream
+from coldq.problems.problem import horizon_of
+from coldq.problems.slots import WholeProblem
 from coldq.slot.constraints import Affine
 from coldq.slot.domains import Box, Domain
 from coldq.slot.losses import Linear
 
-ISLANDS = ("N.Y.C.", "LONGIL")  # behind lines of limited capacity
-IMPORTS = np.array([0.0, 3500.0, 2500.0])  # MW that a row's zones can get from elsewhere
-SPARE = 2.5  # how much more than its mean load of the first day a zone can make
+ISLAND_ZONES = ("N.Y.C.", "LONGIL")  # behind lines of limited capacity
+IMPORT_LIMITS = np.array([0.0, 3500.0, 2500.0])  # MW that a row's zones can get from elsewhere
+POWER_RATIO = 2.5  # what a zone can make, over its mean load of the first day
 
 
 @describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Dispatch(Problem):
+class Dispatch(WholeProblem):
     """Power x (MW) of the eleven zones of New York for the load of every five minutes.
 
     ``f_t(x) = <c_t, x>`` with the zones' real-time prices, ``0 <= x_i <= 2.5`` times the zone's
@@ -48,13 +48,12 @@ class Dispatch(Problem):
     horizon: int
     domain: Domain
     n_constraints = 3
-    seeds_differ = False
     periods = DAY_AND_WEEK
 
     def __init__(self, horizon: int | None = None) -> None:
         loads = october_2016("load")
         T = horizon_of(horizon, len(loads), "the week has")
-        self._set(horizon=T, domain=Box(0.0, SPARE * loads[:SLOTS_A_DAY].mean(axis=0)))
+        self._set(horizon=T, domain=Box(0.0, POWER_RATIO * loads[:SLOTS_A_DAY].mean(axis=0)))
 
     @property
     def provenance(self) -> tuple[str, ...]:
@@ -66,36 +65,30 @@ class Dispatch(Problem):
         )
 
     @property
-    def constants(self) -> Constants:
-        """All exact."""
-        T = self.horizon
-        heights, _ = Affine(_rows(), -_demand()[:T]).largest(self.domain)
-        return Constants(
-            diameter=float(self.domain.diameter),
-            gradient_bound=float(np.sqrt(np.square(october_2016("lbmp")[:T]).sum(axis=-1).max())),
-            constraint_bound=float(heights.max()),
-            constraint_lipschitz=float(np.sqrt(len(ZONES))),
-        )
+    def loss(self) -> Linear:  # type: ignore[override]
+        """The prices, of all slots."""
+        return Linear(october_2016("lbmp")[: self.horizon])
+
+    @property
+    def constraint(self) -> Affine:  # type: ignore[override]
+        """The load less the power, of all slots."""
+        return Affine(_rows(), -_demand()[: self.horizon])
 
     @property
     def tighten(self) -> Callable[[Any, Array], Affine]:
         """A safety margin multiplies every load by 1 + h and leaves the imports as they are."""
         return more_load
 
-    def start(self, seeds: Iterable[int]) -> WholeStream:
-        """One stream; it is the same for all seeds."""
-        return WholeStream(Linear(october_2016("lbmp")), Affine(_rows(), -_demand()))
-
 
 def more_load(rows: Affine, safety_margin: Array) -> Affine:
     """The rows of a slot with every load times 1 + the safety margin."""
-    load = IMPORTS - rows.b
+    load = IMPORT_LIMITS - rows.b
     return rows.tightened(safety_margin[..., None] * load)
 
 
 def _rows() -> Array:
     """A, whose rows count the power of all zones, of both islands and of the city."""
-    counted = [ZONES, ISLANDS, ISLANDS[:1]]
+    counted = [ZONES, ISLAND_ZONES, ISLAND_ZONES[:1]]
     return -np.array([[float(zone in zones) for zone in ZONES] for zones in counted])
 
 
@@ -103,7 +96,7 @@ def _demand() -> Array:
     """What the power must be at least, (T, 3); zones are added up in their order."""
     loads = october_2016("load")
     demand = [np.add.accumulate(loads[:, row != 0.0], axis=1)[:, -1] for row in _rows()]
-    return np.stack(demand, axis=1) - IMPORTS
+    return np.stack(demand, axis=1) - IMPORT_LIMITS
 
 
 @cache

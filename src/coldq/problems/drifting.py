@@ -18,22 +18,23 @@ from coldq.slot.domains import Box
 from coldq.slot.feedback import Feedback
 from coldq.slot.step import penalised_step
 
-SLIDE = 0.5  # x*_t is this far from the centre, on one side or the other
-SHIFT = 0.25  # the surface is this far from the centre, above or below
-TILT = np.pi / 6  # the surface leans this much, to one side or the other
-SHARP, NOISE, PULL, MU = 1.0, 0.5, 0.5, 0.5  # the loss, see Valley
-SIDES = np.array([1.0, 1.0, -1.0, -1.0])  # of the four states, the best decision's side
-LEANS = np.array([1.0, -1.0, 1.0, -1.0])  # and the surface's
+BEST_OFFSET = 0.5  # x*_t is this far from the centre, on one side or the other
+SURFACE_OFFSET = 0.25  # the surface is this far from the centre, above or below
+SURFACE_TILT = np.pi / 6  # the surface leans this much, to one side or the other
+SLOPE_ALONG, MAX_NOISE, SLOPE_ACROSS = 1.0, 0.5, 0.5  # of the loss, see Valley
+MU = 0.5  # strong convexity of the loss, without a 1/2
+STATE_SIDES = np.array([1.0, 1.0, -1.0, -1.0])  # of the four states, the best decision's side
+STATE_LEANS = np.array([1.0, -1.0, 1.0, -1.0])  # and the surface's
 SQUARE = Box(-1.0, 1.0, dim=2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Valley(Value):
-    """A loss with a kink along a direction and a pull across it, zero at its `best` decision:
+    """A loss with a breakpoint along a direction and a pull across it, zero at its `best` decision:
 
         f(x) = |<along, d>| + noise <along, d> - <across, d> / 2 + mu |d|^2,   d = x - best.
 
-    With |noise| < 1 its least value where <across, d> <= 0 is at d = 0. At the kink a gradient step
+    With |noise| < 1 its least value where <across, d> <= 0 is at d = 0. There a gradient step
     overshoots, so that a learner's regret is of the order of its steps: what the theory counts on.
 
     >>> import numpy as np
@@ -53,13 +54,14 @@ class Valley(Value):
         """f(x)."""
         d = point(x, 2) - self.best
         s = dot(self.along, d)
-        return SHARP * np.abs(s) + self.noise * s - PULL * dot(self.across, d) + self.mu * dot(d, d)
+        slopes = SLOPE_ALONG * np.abs(s) + self.noise * s - SLOPE_ACROSS * dot(self.across, d)
+        return slopes + self.mu * dot(d, d)
 
     def gradient(self, x: ArrayLike) -> Array:
-        """A subgradient of f at x, the middle one at the kink."""
+        """A subgradient of f at x, the middle one at the breakpoint."""
         d = point(x, 2) - self.best
-        slope = SHARP * np.sign(dot(self.along, d)) + self.noise
-        return slope[..., None] * self.along - PULL * self.across + 2.0 * self.mu * d
+        slope = SLOPE_ALONG * np.sign(dot(self.along, d)) + self.noise
+        return slope[..., None] * self.along - SLOPE_ACROSS * self.across + 2.0 * self.mu * d
 
 
 @describable
@@ -68,7 +70,7 @@ class Drifting(Problem):
     """Path length T^V_x and constraint variation T^V_g, each by its own dial.
 
     On [-1, 1]^2 one affine row g_t(x) <= 0 has the best decision x*_t on its surface, and the loss
-    (:class:`Valley`) has its kink there. Each seed turns the picture by an angle of its own. By
+    (:class:`Valley`) has its breakpoint there. Each seed turns the picture by its own angle. By
     slot t, x*_t has jumped about (t - 1)^V_x times from one side of its surface to the other, a
     distance of 1, and the surface has moved about (t - 1)^V_g times:
 
@@ -129,10 +131,12 @@ class Drifting(Problem):
     @property
     def constants(self) -> Constants:
         """R exact; D, G bounds over all angles."""
-        reach = np.sqrt(2.0) + (SLIDE if self.pivots else np.hypot(SLIDE, SHIFT))
+        offset = BEST_OFFSET if self.pivots else np.hypot(BEST_OFFSET, SURFACE_OFFSET)
+        reach = np.sqrt(2.0) + offset
+        slope = np.hypot(SLOPE_ALONG + MAX_NOISE, SLOPE_ACROSS)
         return Constants(
             diameter=float(SQUARE.diameter),
-            gradient_bound=float(np.hypot(SHARP + NOISE, PULL) + 2.0 * self.mu * reach),
+            gradient_bound=float(slope + 2.0 * self.mu * reach),
             constraint_bound=float(reach),
             constraint_lipschitz=1.0,
             strong_convexity=self.mu,
@@ -155,7 +159,7 @@ class Drifting(Problem):
     def best_fixed_decision(self, seeds: Iterable[int]) -> Array:
         """x*, of shape (S, 2), by one exact step on the sum of all losses.
 
-        That sum has at most four kinks, one for each state, and its bowl is mu T |x|^2.
+        That sum has at most four breakpoints, one for each state, and its bowl is mu T |x|^2.
         """
         stream = self.start(seeds)
         best = [self._best_fixed(stream, k) for k in range(len(stream.best))]
@@ -169,12 +173,12 @@ class Drifting(Problem):
         counts, noise = counts[seen], noise[seen]
         best, across = stream.best[k, seen], stream.across[k, seen]
         along = _turned(across)
-        # Kinks are rows with the penalty counts |<along, x> - kink|, constraints are hard rows.
+        # Breakpoints are rows with the penalty counts |<along, x> - limit|, constraints enforced.
         rows = np.concatenate([along, across])
         limits = np.concatenate([(along * best).sum(axis=-1), (across * best).sum(axis=-1)])
-        weights = np.concatenate([SHARP * counts, np.full(len(counts), np.inf)])
-        floor = np.concatenate([-SHARP * counts, np.zeros(len(counts))])
-        slope = noise @ along - PULL * counts @ across
+        weights = np.concatenate([SLOPE_ALONG * counts, np.full(len(counts), np.inf)])
+        floor = np.concatenate([-SLOPE_ALONG * counts, np.zeros(len(counts))])
+        slope = noise @ along - SLOPE_ACROSS * counts @ across
         x, T = np.zeros(2), float(self.horizon)
         # With a bowl the first step is exact; else proximal steps end after finitely many.
         alpha = T * (self.mu or 0.1)
@@ -213,7 +217,7 @@ class DriftingStream:
                 )
             )
             states.append((2.0 * slide + lean).astype(np.int8))
-            noises.append(NOISE * (2.0 * draws.random(T) - 1.0))
+            noises.append(MAX_NOISE * (2.0 * draws.random(T) - 1.0))
         self.best, self.across, self.limit = (
             np.stack(parts) for parts in zip(*pictures, strict=True)
         )
@@ -236,10 +240,10 @@ def _turned(direction: Array) -> Array:
 def _picture(angle: float, pivots: bool) -> tuple[Array, Array, Array]:
     """x* (4, 2), the row's direction (4, 2) and its limit (4, 1) in each of the four states."""
     across = np.array([-np.sin(angle), np.cos(angle)])
-    along, sides, leans = _turned(across), SIDES[:, None], LEANS[:, None]
-    best = SLIDE * sides * along
+    along, sides, leans = _turned(across), STATE_SIDES[:, None], STATE_LEANS[:, None]
+    best = BEST_OFFSET * sides * along
     # Limits are written out: as products they would differ in the last bit from side to side.
     if pivots:
-        leaning = np.cos(TILT) * across + np.sin(TILT) * leans * along
-        return best, leaning, SLIDE * sides * np.sin(TILT) * leans
-    return best + SHIFT * leans * across, np.tile(across, (4, 1)), SHIFT * leans
+        leaning = np.cos(SURFACE_TILT) * across + np.sin(SURFACE_TILT) * leans * along
+        return best, leaning, BEST_OFFSET * sides * np.sin(SURFACE_TILT) * leans
+    return best + SURFACE_OFFSET * leans * across, np.tile(across, (4, 1)), SURFACE_OFFSET * leans

@@ -18,7 +18,7 @@ import numpy as np
 from coldq.base.errors import InvalidInput, NotReadable, UnlikelyUnits, installed, warn
 from coldq.base.keys import Place, nearest, text
 
-KINDS = (".csv", ".csv.gz", ".tsv", ".parquet", ".npz")
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".parquet", ".npz")
 ROWS_AS_TEXT = 1 << 16  # rows of a CSV file that are text at one time
 DOTTED_NUMBER = re.compile(r"\s*([+-]?\d{1,3}|[+-]?[1-9]\d{0,2}\.\d{3}|)\s*")  # 987 and 1.230
 
@@ -47,8 +47,8 @@ def stem_of(path: Path) -> str:
 def require_file(path: Path) -> str:
     """The kind of a table's file; raise unless it is there, and of one that is read."""
     kind = suffix_of(path)
-    if kind not in KINDS:
-        raise InvalidInput(f"{path}: a table is a file of {', '.join(KINDS)}, not {kind!r}")
+    if kind not in SUFFIXES:
+        raise InvalidInput(f"{path}: a table is a file of {', '.join(SUFFIXES)}, not {kind!r}")
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -64,7 +64,7 @@ def beside(path: Path, keys: Mapping[str, Any]) -> Path:
     """The table that a TOML file is about: the one it names, or that of its own name."""
     if "table" in keys:
         return path.parent / text(Place(str(path)), "table", keys["table"])
-    for kind in KINDS:
+    for kind in SUFFIXES:
         if (path.parent / f"{path.stem}{kind}").is_file():
             return path.parent / f"{path.stem}{kind}"
     raise InvalidInput(

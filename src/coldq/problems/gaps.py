@@ -10,11 +10,11 @@ from coldq.base.arrays import Array
 from coldq.base.errors import InvalidInput
 from coldq.problems.columns import Table, at
 
-LATE = 1.5  # steps after the row before from which rows are missing in between
-ADVICE = (
+MISSING_ROW_STEPS = 1.5  # steps after the row before from which rows are missing in between
+GAPS_ADVICE = (
     'gaps = "fill" would take what was before, gaps = "skip" would go on with the rows there are'
 )
-CLOCKS = (
+CLOCKS_ADVICE = (
     "; where clocks go back an hour comes twice: write times with their zone, as 02:00+01:00, or "
     "leave time out"
 )
@@ -30,7 +30,8 @@ def slots_of(table: Table, gaps: str) -> tuple[np.ndarray, list[str]]:
             continue
         k = int(np.argmax(empty))
         if gaps == "refuse":
-            raise InvalidInput(f"{table.name}: column {name!r} has no number {at(k)}; {ADVICE}")
+            place = f"column {name!r} has no number {at(k)}"
+            raise InvalidInput(f"{table.name}: {place}; {GAPS_ADVICE}")
         if gaps == "fill":
             if k == 0:
                 raise InvalidInput(
@@ -61,22 +62,22 @@ def _in_time(table: Table, gaps: str, rows: np.ndarray) -> tuple[np.ndarray, str
         k = int(np.argmax(steps <= zero))
         again = " again" if steps[k] == zero else ", which is earlier"
         hour = np.timedelta64(1, "h")
-        clocks = CLOCKS if dated and step <= hour and steps[k] > -hour else ""
+        clocks = CLOCKS_ADVICE if dated and step <= hour and steps[k] > -hour else ""
         raise InvalidInput(
             f"{table.name}: times must rise from row to row, but after {_shown(times[k])} comes "
             f"{_shown(times[k + 1])} {at(int(rows[k + 1]))}{again}{clocks}"
         )
     away = steps / step
-    odd = (away > LATE) | (away < 1.0 / LATE)
+    odd = (away > MISSING_ROW_STEPS) | (away < 1.0 / MISSING_ROW_STEPS)
     if gaps == "skip" or not odd.any():
         return rows, ""
-    early = away < 1.0 / LATE
+    early = away < 1.0 / MISSING_ROW_STEPS
     k = int(np.argmax(early if early.any() else away if gaps == "fill" else odd))
     pair = f"{_shown(times[k])} and {_shown(times[k + 1])} (row {int(rows[k + 1]) + 1})"
     if gaps == "refuse" or early.any():
         raise InvalidInput(
             f"{table.name}: rows are {_span(step)} apart, but {pair} are {_span(steps[k])} apart; "
-            + ('gaps = "skip" would take the rows as they come' if early.any() else ADVICE)
+            + ('gaps = "skip" would take the rows as they come' if early.any() else GAPS_ADVICE)
         )
     counts = np.rint(away)
     added = float(counts.sum()) - len(steps)

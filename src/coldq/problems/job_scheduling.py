@@ -22,9 +22,9 @@ from coldq.slot.domains import Box, Domain
 from coldq.slot.losses import Linear
 
 REGIONS = tuple(zone for zone in ZONES if zone != "NORTH")
-UNITS = {"$/MWh": 1.0, "$/kWh": 1000.0}  # what a price in $/MWh is divided by
+PRICE_DIVISORS = {"$/MWh": 1.0, "$/kWh": 1000.0}  # what a price in $/MWh is divided by
 ARRIVALS = ("poisson", "requests")
-SCALE, RATE = 4.0, 4.0  # of a centre's capacity, 4 log(1 + 4 x)
+CAPACITY_SCALE, CAPACITY_RATE = 4.0, 4.0  # of a centre's capacity, 4 log(1 + 4 x)
 
 
 @describable
@@ -102,7 +102,7 @@ class JobScheduling(Problem):
         elif zones is not None:
             prices = prices.only(zones)
         for name, given, known in (
-            ("price_unit", price_unit, UNITS),
+            ("price_unit", price_unit, PRICE_DIVISORS),
             ("arrivals", arrivals, ARRIVALS),
         ):
             if not isinstance(given, str) or given not in known:
@@ -116,8 +116,9 @@ class JobScheduling(Problem):
         centres_per_zone = whole_number("centres_per_zone", centres_per_zone, 1)
         centres = centres_per_zone * len(prices.zones)
         domain = Box(0.0, 1000.0, dim=centres) if domain is None else domain
-        if not (require_bounded(domain, centres).box.lower > -1.0 / RATE).all():
-            raise InvalidInput(f"the capacity is defined for x > {-1.0 / RATE}, not on {domain}")
+        if not (require_bounded(domain, centres).box.lower > -1.0 / CAPACITY_RATE).all():
+            least = -1.0 / CAPACITY_RATE
+            raise InvalidInput(f"the capacity is defined for x > {least}, not on {domain}")
         self._set(
             horizon=T, prices=prices, price_unit=price_unit, arrivals=arrivals,
             mean_arrivals=float(mean), centres_per_zone=centres_per_zone, domain=domain,
@@ -157,7 +158,7 @@ class JobScheduling(Problem):
                 "NORTH is left out: the paper has ten regions and does not name them, NYISO has "
                 "eleven zones. The choice is this project's."
             )
-        if UNITS[self.price_unit] != 1.0:
+        if PRICE_DIVISORS[self.price_unit] != 1.0:
             yield f"The prices are taken in {self.price_unit}, a thousandth of $/MWh."
         if self.arrivals == "poisson":
             yield f"Arrivals: drawn from Poisson({self.mean_arrivals:g}) for each seed."
@@ -189,12 +190,12 @@ class JobScheduling(Problem):
             note["constraint_bound"] = (
                 "arrivals are Poisson, so this holds with probability 1 - 1e-9 for a whole run"
             )
-        steepest = SCALE * RATE / (1.0 + RATE * self.domain.box.lower)
+        slope = CAPACITY_SCALE * CAPACITY_RATE / (1.0 + CAPACITY_RATE * self.domain.box.lower)
         return Constants(
             diameter=float(self.domain.diameter),
             gradient_bound=float(np.sqrt(np.square(self._costs()).sum(axis=-1).max())),
             constraint_bound=float(max(most - low, high - least)),
-            constraint_lipschitz=float(np.sqrt(np.square(steepest).sum())),
+            constraint_lipschitz=float(np.sqrt(np.square(slope).sum())),
             note=note,
         )
 
@@ -205,15 +206,15 @@ class JobScheduling(Problem):
             drawn = [self._requests()] * len(arrivals)
         else:
             drawn = [rng.poisson(self.mean_arrivals, self.horizon) for rng in arrivals]
-        scale, rate = (np.full(self.domain.dim, level) for level in (SCALE, RATE))
+        scale, rate = (np.full(self.domain.dim, level) for level in (CAPACITY_SCALE, CAPACITY_RATE))
         return WholeStream(Linear(self._costs()), LogCapacity(np.stack(drawn, axis=1), scale, rate))
 
     def _capacity(self, x: Array) -> float:
-        return float((SCALE * np.log1p(RATE * x)).sum())
+        return float((CAPACITY_SCALE * np.log1p(CAPACITY_RATE * x)).sum())
 
     def _costs(self) -> Array:
         """c_t for every slot, (T, centres)."""
-        prices = self.prices.values[: self.horizon] / UNITS[self.price_unit]
+        prices = self.prices.values[: self.horizon] / PRICE_DIVISORS[self.price_unit]
         return np.repeat(prices, self.centres_per_zone, axis=1)
 
     def _requests(self) -> Array:

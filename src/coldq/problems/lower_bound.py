@@ -17,7 +17,7 @@ from coldq.slot.domains import Box
 from coldq.slot.feedback import Feedback
 from coldq.slot.losses import Linear
 
-LIMITS = {"price": 0.0, "chase": 1.0, "signs": 1.0}  # b of the row x <= b at the start
+FIRST_LIMITS = {"price": 0.0, "chase": 1.0, "signs": 1.0}  # b of the row x <= b at the start
 
 
 @describable
@@ -81,7 +81,7 @@ class LowerBound(Problem):
     domain = Box(-1.0, 1.0, dim=1)
 
     def __init__(self, kind: str, step: float | None = None, horizon: int = 1000) -> None:
-        one_of("kind", kind, tuple(LIMITS))
+        one_of("kind", kind, tuple(FIRST_LIMITS))
         if step is not None and kind != "chase":
             raise InvalidInput(f'step is how fast "chase" falls, but the kind is "{kind}"')
         length = positive("step", one_real("step", 0.1 if step is None else step))
@@ -118,7 +118,7 @@ class LowerBoundStream:
     """Several seeds side by side, each with its own limit or coins."""
 
     def __init__(self, problem: LowerBound, seeds: tuple[int, ...]) -> None:
-        self.problem, self.limit = problem, np.full(len(seeds), LIMITS[problem.kind])
+        self.problem, self.limit = problem, np.full(len(seeds), FIRST_LIMITS[problem.kind])
         (draws,) = generators(6, seeds, 1)
         self.signs: Array | None = None
         if problem.kind == "signs":
@@ -135,5 +135,5 @@ class LowerBoundStream:
 
     def _fall(self, x: Array) -> None:
         step = self.problem.step
-        start = np.where(self.limit - step < -1.0, LIMITS["chase"], self.limit)
+        start = np.where(self.limit - step < -1.0, FIRST_LIMITS["chase"], self.limit)
         self.limit = np.where(x > start - 0.5 * step, start - step, start)

@@ -29,13 +29,13 @@ ZONES = (
     "CAPITL", "CENTRL", "DUNWOD", "GENESE", "HUD VL", "LONGIL", "MHK VL", "MILLWD", "N.Y.C.",
     "NORTH", "WEST",
 )  # fmt: skip
-PROXIES = ("H Q", "NPX", "O H", "PJM")  # neighbours of NYISO, in its files beside its own zones
-KNOWN = ZONES + PROXIES
-PUBLISHED = ("LONGIL", "N.Y.C.", "NORTH", "WEST")  # five-minute prices of May 2017 as published
-COLUMNS = ["Time Stamp", "Name", "PTID", "LBMP ($/MWHr)"]  # what we read; more may follow
-SLOT = timedelta(minutes=5)
-DAY = timedelta(days=1)
-SLOTS_A_DAY = DAY // SLOT
+PROXY_ZONES = ("H Q", "NPX", "O H", "PJM")  # neighbours, in NYISO's files beside its own
+READABLE_ZONES = ZONES + PROXY_ZONES
+PUBLISHED_ZONES = ("LONGIL", "N.Y.C.", "NORTH", "WEST")  # whose prices of May 2017 are real
+HEADER = ["Time Stamp", "Name", "PTID", "LBMP ($/MWHr)"]  # what we read; more may follow
+SLOT_LENGTH = timedelta(minutes=5)
+DAY_LENGTH = timedelta(days=1)
+SLOTS_A_DAY = DAY_LENGTH // SLOT_LENGTH
 DAY_AND_WEEK = SLOTS_A_DAY, 7 * SLOTS_A_DAY  # periods, in slots
 
 Note = tuple[tuple[str, ...], str]
@@ -157,22 +157,22 @@ def may_2017() -> ZonalPrices:
     (2880, 11)
     """
     zones, values = data.columns("nyiso-lbmp-5min-2017-05-01_2017-05-10.csv.gz")
-    shape = ", ".join(PUBLISHED[:-1]) + " and " + PUBLISHED[-1]
+    shape = ", ".join(PUBLISHED_ZONES[:-1]) + " and " + PUBLISHED_ZONES[-1]
     return ZonalPrices(
         zones,
         values,
         first=datetime(2017, 5, 1, 0, 5),
         source="Prices: NYISO real-time zonal LBMP (P-24A), five-minute intervals, "
         "1 to 10 May 2017.",
-        filled=[1 if zone in PUBLISHED else 0 for zone in zones],
+        filled=[1 if zone in PUBLISHED_ZONES else 0 for zone in zones],
         notes=[
             (
-                PUBLISHED,
+                PUBLISHED_ZONES,
                 "the published five-minute prices; one missing interval, 2017-05-06 20:35, is "
                 "filled from the published hourly mean.",
             ),
             (
-                tuple(zone for zone in zones if zone not in PUBLISHED),
+                tuple(zone for zone in zones if zone not in PUBLISHED_ZONES),
                 "reconstructed within the hour: the hourly means are published, the shape inside "
                 f"the hour is inferred from {shape}.",
             ),
@@ -224,8 +224,9 @@ def read_nyiso(
     """
     chosen = zone_names(zones)
     for zone in chosen:
-        if zone not in KNOWN:
-            raise InvalidInput(f"zones may name {', '.join(KNOWN)}, but has the unknown {zone!r}")
+        if zone not in READABLE_ZONES:
+            known = ", ".join(READABLE_ZONES)
+            raise InvalidInput(f"zones may name {known}, but has the unknown {zone!r}")
     longest_gap = whole_number("longest_gap", longest_gap, 0)
     paths = _paths(files)
     found, file_of, extra = _collected(paths, chosen)
@@ -234,18 +235,18 @@ def read_nyiso(
             raise InvalidInput(f"zone {zone} has no prices in {_listed(paths)}")
     days = _require_consecutive(file_of)
 
-    first = datetime.combine(days[0], datetime.min.time()) + SLOT
+    first = datetime.combine(days[0], datetime.min.time()) + SLOT_LENGTH
     values = np.full((len(days) * SLOTS_A_DAY, len(chosen)), np.nan)
     for (stamp, zone), (price, _) in found.items():
-        values[(stamp - first) // SLOT, chosen.index(zone)] = price
+        values[(stamp - first) // SLOT_LENGTH, chosen.index(zone)] = price
     missing, slot = np.isnan(values), np.arange(len(values))[:, None]
     # The slot of each zone's latest price; where there is none yet, too far back to be used.
     latest = np.maximum.accumulate(np.where(missing, -longest_gap - 1, slot), axis=0)
     for t, j in np.argwhere(slot - latest > longest_gap):
         raise InvalidInput(
             f"{file_of[days[t // SLOTS_A_DAY]]}: {chosen[j]} has no price at "
-            f"{first + int(t) * SLOT}; a missing price is filled with the one before it, but no "
-            f"more than longest_gap = {longest_gap} in a row"
+            f"{first + int(t) * SLOT_LENGTH}; a missing price is filled with the one before it, "
+            f"but no more than longest_gap = {longest_gap} in a row"
         )
     filled = missing.sum(axis=0).tolist()
     dropped = f" {len(extra)} intervals off the five-minute grid are dropped." if extra else ""
@@ -276,7 +277,7 @@ def _collected(
             if stamp.minute % 5 or stamp.second:
                 extra.add(stamp)
                 continue
-            day = (stamp - SLOT).date()
+            day = (stamp - SLOT_LENGTH).date()
             if day not in file_of:
                 _require_steady_clocks(day, place)
                 file_of[day] = path
@@ -317,16 +318,16 @@ def _rows(path: Path) -> Iterator[tuple[datetime, str, str, str]]:
             continue
         if not header:
             header = row
-            if header[: len(COLUMNS)] != COLUMNS:
+            if header[: len(HEADER)] != HEADER:
                 raise InvalidInput(
                     f"{place}: the header of a real-time zonal file begins with "
-                    f"{', '.join(COLUMNS)}, but this one is {', '.join(header)[:200]}"
+                    f"{', '.join(HEADER)}, but this one is {', '.join(header)[:200]}"
                 )
             continue
         if len(row) != len(header):
             raise InvalidInput(f"{place}: needs {len(header)} fields, but has {len(row)}")
-        text, zone, _, price = row[: len(COLUMNS)]
-        if zone not in KNOWN:
+        text, zone, _, price = row[: len(HEADER)]
+        if zone not in READABLE_ZONES:
             raise InvalidInput(f"{place}: there is no zone {zone!r}")
         if text not in stamps:
             stamps[text] = _stamp(text, place)
@@ -379,9 +380,9 @@ def _require_consecutive(file_of: dict[date, Path]) -> list[date]:
     """The days in order, none missing between them."""
     days = sorted(file_of)
     for day, following in pairwise(days):
-        if following - day != DAY:
+        if following - day != DAY_LENGTH:
             raise InvalidInput(
-                f"no file has prices of {day + DAY}: {file_of[day]} ends with {day}, and "
+                f"no file has prices of {day + DAY_LENGTH}: {file_of[day]} ends with {day}, and "
                 f"{file_of[following]} goes on with {following}"
             )
     return days

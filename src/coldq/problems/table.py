@@ -22,9 +22,8 @@ from coldq.problems.columns import at, read_table
 from coldq.problems.files import beside, is_path, require_file, stem_of, suffix_of
 from coldq.problems.gaps import filled, slots_of
 from coldq.problems.layout import LIMIT_SIGNS, Layout, Limit, Row, Terms, layout_of
-from coldq.problems.problem import Constants, Problem
-from coldq.problems.slots import WholeStream
-from coldq.problems.units import ROUNDING, doubt_units
+from coldq.problems.slots import WholeProblem
+from coldq.problems.units import LIMIT_TOLERANCE, doubt_units
 from coldq.slot.constraints import Affine, LogCapacity, Stacked
 from coldq.slot.domains import Box, Polytope, Product, Simplex
 from coldq.slot.losses import LeastSquares, Linear, Quadratic
@@ -99,7 +98,7 @@ def from_table(
 
 
 # Keys that say how a table is read, which is over when there is a problem.
-AS_READ = ("table", "time", "time_format", "gaps", "about")
+READING_KEYS = ("table", "time", "time_format", "gaps", "about")
 
 
 def _as_data(part: Any) -> Any:
@@ -144,7 +143,7 @@ def _keys_of(layout: Any) -> dict[str, Any]:
 
 @describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class FromTable(Problem):
+class FromTable(WholeProblem):
     """A problem that :func:`from_table` has made of a table; every seed sees the same.
 
     `loss` and `constraint` hold all slots, as their leading axis; `decisions` names the
@@ -169,7 +168,6 @@ class FromTable(Problem):
     tighten: Callable[[Any, Array], Any]
     provenance: tuple[str, ...]
     n_constraints: int = 0
-    seeds_differ = False
     _keys: Mapping[str, Any] = field(default_factory=dict)
     _columns: Mapping[str, Array] = field(default_factory=dict)
 
@@ -208,7 +206,7 @@ class FromTable(Problem):
     # What it is made of: it is saved and compared as that.
 
     def _arguments(self) -> dict[str, Any]:
-        keys = {name: part for name, part in self._keys.items() if name not in AS_READ}
+        keys = {name: part for name, part in self._keys.items() if name not in READING_KEYS}
         said = {"keys": keys, "columns": list(self._columns)}
         numbers = np.array(list(self._columns.values())).reshape(-1, self.horizon)
         return {
@@ -246,34 +244,6 @@ class FromTable(Problem):
         made_of = self._arguments()
         numbers = made_of.pop("numbers")
         return (*made_of.values(), numbers.shape, numbers.tobytes())
-
-    @property
-    def constants(self) -> Constants:
-        """Those of the rows of the table; a bound where its note says so."""
-        X, g, note = self.domain, self.constraint, dict[str, str]()
-        if isinstance(self.loss, Linear):
-            D = np.sqrt(np.square(self.loss.c).sum(axis=-1).max())
-        else:
-            slopes, exact = self.loss.gradient_bound(X)
-            D = slopes.max()
-            if not exact:
-                note["gradient_bound"] = "an upper bound"
-        if not X.diameter_exact:
-            note["diameter"] = "an upper bound"
-        heights, exact = (np.zeros(1), True) if g is None else g.largest(X)
-        if not exact:
-            note["constraint_bound"] = "an upper bound"
-        return Constants(
-            diameter=float(X.diameter),
-            gradient_bound=float(D),
-            constraint_bound=float(heights.max()),
-            constraint_lipschitz=0.0 if g is None else _steepest(g, X),
-            note=note,
-        )
-
-    def start(self, seeds: Iterable[int]) -> WholeStream:
-        """One stream; it is the same for all seeds."""
-        return WholeStream(self.loss, self.constraint)
 
     def __repr__(self) -> str:
         n, p, N = self.horizon, len(self.decisions), self.n_constraints
@@ -430,7 +400,7 @@ def _require_uncrossed(
         if len(both) < 2:
             continue
         low, high = np.broadcast_arrays(both["at_least"], both["at_most"], slots)[:2]
-        crossed = low > high + ROUNDING * (np.abs(low) + np.abs(high))
+        crossed = low > high + LIMIT_TOLERANCE * (np.abs(low) + np.abs(high))
         if crossed.any():
             k = int(np.argmax(crossed))
             raise InvalidInput(
@@ -450,13 +420,3 @@ def _require_defined(problem: FromTable, layout: Layout) -> None:
                     f"{layout.where}: a capacity is defined where rate x > -1, but "
                     f"{problem.decisions[k]!r} goes down to {low[k]:g}"
                 )
-
-
-def _steepest(g: Any, domain: Any) -> float:
-    """The largest norm of a row's gradient."""
-    if isinstance(g, Stacked):
-        return max(_steepest(part, domain) for part in g.parts)
-    if isinstance(g, LogCapacity):
-        slope = g.scale * g.rate / (1.0 + g.rate * domain.box.lower)
-        return float(np.sqrt(np.square(slope).sum()))
-    return float(np.sqrt(np.square(g.A).sum(axis=-1)).max())

@@ -18,7 +18,7 @@ from coldq.slot.domains import Box, Domain
 from coldq.slot.feedback import Feedback
 from coldq.slot.losses import LeastSquares
 
-CHUNK = 128  # slots drawn at once
+SLOTS_A_CHUNK = 128  # slots drawn at once
 
 
 @describable
@@ -118,13 +118,14 @@ class TimeVaryingStream:
         return Feedback(self.loss(k), self.constraint(k), slot=t)
 
     def reveal_block(self, t: int, count: int) -> list[Feedback]:
-        """Those of as many slots from t on."""
+        """The draws of as many slots, from t on."""
         return [self.reveal(slot, None) for slot in range(t, t + count)]
 
     def _draw(self) -> None:
         m, N, p = self.problem.n_measurements, self.problem.n_constraints, self.problem.domain.dim
         sizes = np.cumsum([m * p, N * p])
-        lead = (CHUNK,) if self.problem.agents is None else (CHUNK, self.problem.agents)
+        agents = self.problem.agents
+        lead = (SLOTS_A_CHUNK,) if agents is None else (SLOTS_A_CHUNK, agents)
         u = np.stack([rng.random((*lead, m * p + N * p + N)) for rng in self.uniform], axis=1)
         noise = np.stack([rng.standard_normal((*lead, m)) for rng in self.normal], axis=1)
         shape = u.shape[:-1]
@@ -136,4 +137,4 @@ class TimeVaryingStream:
         for array in (H, y, A, b):
             array.flags.writeable = False
         self.loss, self.constraint = slices(LeastSquares, H=H, y=y), slices(Affine, A=A, b=b)
-        self.begin, self.end = self.end, self.end + CHUNK
+        self.begin, self.end = self.end, self.end + SLOTS_A_CHUNK

@@ -13,9 +13,9 @@ from coldq.problems.columns import at
 from coldq.slot.constraints import Affine, LogCapacity
 from coldq.slot.losses import Linear
 
-FAR_APART = 1e6
-HARDLY_EVER = 0.95  # of the slots without a decision that would do, from which that is no bad luck
-ROUNDING = 1e-9  # by which a limit may be missed that is exactly what the bounds allow
+UNLIKELY_RATIO = 1e6  # of two sizes that stand side by side
+UNREACHABLE_SHARE = 0.95  # of the slots, above which a limit out of reach is no bad luck
+LIMIT_TOLERANCE = 1e-9  # relative, by which a limit may be missed: rounding alone
 
 
 def doubt_units(problem: Any, table: str, columns: Mapping[str, Array], slots: np.ndarray) -> None:
@@ -27,7 +27,7 @@ def doubt_units(problem: Any, table: str, columns: Mapping[str, Array], slots: n
         size = np.abs(column)
         usual = float(np.median(size[size > 0.0])) if size.any() else 0.0
         k = int(np.argmax(size))
-        if usual > 0.0 and size[k] >= FAR_APART * usual:
+        if usual > 0.0 and size[k] >= UNLIKELY_RATIO * usual:
             _doubt(
                 f"{table}: column {name!r} is {column[k]:.4g} {at(int(slots[k]))}, where "
                 f"{usual:.4g} is usual"
@@ -59,7 +59,8 @@ def _row_sizes(problem: Any, table: str, width: Array) -> dict[str, float]:
         least = np.minimum(part.A * box.lower, part.A * box.upper).sum(axis=-1)
         for k, (far, limit) in enumerate(zip(reach.tolist(), limits.tolist(), strict=True)):
             name, sign = next(rows)
-            if limit > 0.0 and far > 0.0 and not 1.0 / FAR_APART < limit / far < FAR_APART:
+            ratio = limit / far if limit > 0.0 and far > 0.0 else 1.0
+            if not 1.0 / UNLIKELY_RATIO < ratio < UNLIKELY_RATIO:
                 _doubt(
                     f"{table}: {name} has limits of about {limit:.4g}, but its sum is at most "
                     f"about {far:.4g}"
@@ -76,8 +77,8 @@ def _doubt_reach(row: str, least: Array, b: Array, side: float) -> None:
 
     A and b have their signs turned where `side` is -1: the row was written as an at_least.
     """
-    missed = least > b + ROUNDING * (np.abs(b) + np.abs(least))
-    if np.mean(missed) > HARDLY_EVER:
+    missed = least > b + LIMIT_TOLERANCE * (np.abs(b) + np.abs(least))
+    if np.mean(missed) > UNREACHABLE_SHARE:
         near, far = ("at least", "at most") if side < 0.0 else ("at most", "at least")
         _doubt(
             f"{row} of {near} about {side * np.median(b):.4g}, but within the bounds of the "
@@ -92,7 +93,7 @@ def _compare(table: str, what: str, sizes: Mapping[str, float], words: str) -> N
     if len(known) < 2:
         return
     most, least = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
-    if known[most] >= FAR_APART * known[least]:
+    if known[most] >= UNLIKELY_RATIO * known[least]:
         _doubt(
             f"{table}: {what}{most} {words} {known[most]:.4g}, {what}{least} {words} "
             f"{known[least]:.4g}"
