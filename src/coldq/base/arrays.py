@@ -236,7 +236,7 @@ def positive(name: str, value: ArrayLike) -> Array:
     return array
 
 
-def least_zero(name: str, value: Any, *, finite: bool = True) -> Array:
+def non_negative(name: str, value: Any, *, finite: bool = True) -> Array:
     """A number that is not negative, or an array of them; NaN passes where `finite` is False."""
     array = real_array(name, value, 0, finite=finite)
     if (array < 0.0).any():

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq.base.arrays import Array, least_zero
+from coldq.base.arrays import Array, non_negative
 from coldq.base.contractions import Contraction, dot
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain, Problem
@@ -101,7 +101,7 @@ class BestResponse(Learner):
         if tighten is not None and not callable(tighten):
             raise InvalidInput(f"tighten must be a function or None, but is {tighten!r:.200}")
         self._take(
-            domain, safety_margin=least_zero("safety_margin", safety_margin), tighten=tighten
+            domain, safety_margin=non_negative("safety_margin", safety_margin), tighten=tighten
         )
 
     @classmethod

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq.base.arrays import Array, exponent, flag, fraction, least_zero, positive
+from coldq.base.arrays import Array, exponent, flag, fraction, non_negative, positive
 from coldq.base.contractions import bounded_queue
 from coldq.base.errors import InvalidInput, WeakPrice, warn
 from coldq.base.protocols import Domain, Problem
@@ -186,7 +186,7 @@ class COLDQ(Learner):
         R = diameter_of(domain, "scaled parameters need")
         D = positive("gradient_bound", gradient_bound)
         G = positive("constraint_bound", constraint_bound)
-        path = least_zero("path_length", path_length)
+        path = non_negative("path_length", path_length)
         c = D / np.sqrt(2.0 * R * R + 4.0 * R * path)
         gamma = 0.5 * G * horizon_of(horizon)
         if any_of(gamma * G < D * R):  # g may fall by G over R, and the loss rise by D R

@@ -207,7 +207,7 @@ def _expert_state(kind: Any, made_by: Any, t: Any, x: Array, logs: Array, expert
     """A state of experts, in less time than of any arrays."""
     state = object.__new__(kind)
     put(state, "t", t, "x", x, "log_weights", logs, "experts", experts, "fingerprint", made_by)
-    x.flags.writeable = False
+    x.setflags(False)  # pyright: ignore[reportCallIssue]  # its keyword takes thrice the time
     return state
 
 

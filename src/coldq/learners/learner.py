@@ -115,7 +115,7 @@ class Learner(Value):
         state = object.__new__(kind)
         put(state, *parts)
         if kind.__post_init__ is STATE_IS_MADE:  # the call alone would take as long as the rest
-            arrays[1].flags.writeable = False
+            arrays[1].setflags(False)
         else:
             state.__post_init__()
         return state

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq.base.arrays import Array, Value, fraction, least_zero, positive, whole_number
+from coldq.base.arrays import Array, Value, fraction, non_negative, positive, whole_number
 from coldq.base.describe import describable
 from coldq.learners.limit_forecasts import share_of_one, smoothed
 
@@ -71,7 +71,7 @@ class ShareOfLimit(Margin):
     share: Array
 
     def __init__(self, share: ArrayLike) -> None:
-        self._set(share=least_zero("share", share))
+        self._set(share=non_negative("share", share))
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -255,7 +255,7 @@ class ConformalPID(Margin):
         self._set(
             level=fraction("level", level),
             step=positive("step", step),
-            gain=least_zero("gain", gain),
+            gain=non_negative("gain", gain),
             saturation=positive("saturation", saturation),
         )
 

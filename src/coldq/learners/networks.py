@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from coldq.base.arrays import (
     Array,
     Value,
-    least_zero,
+    non_negative,
     one_exponent,
     one_real,
     positive,
@@ -233,7 +233,7 @@ class Noisy:
 
     def __post_init__(self) -> None:
         size = one_real("deviation", self.deviation)
-        object.__setattr__(self, "deviation", float(least_zero("deviation", size)))
+        object.__setattr__(self, "deviation", float(non_negative("deviation", size)))
         object.__setattr__(self, "seed", whole_number("seed", self.seed, 0))
 
     def sent(self, x: Array, t: np.ndarray) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq.base.arrays import Array, least_zero, real_array
+from coldq.base.arrays import Array, non_negative, real_array
 from coldq.base.contractions import dot
 from coldq.base.errors import InvalidInput, UnlikelyUnits, warn
 from coldq.base.protocols import Domain
@@ -326,7 +326,7 @@ class SelfTuning(Algorithm):
         >>> learner.regret_bound(learner.init(0))  # nothing was lost so far
         array(0.)
         """
-        path, R = least_zero("path_length", path_length), self._R
+        path, R = non_negative("path_length", path_length), self._R
         if self._units is not None:
             path = path / self._units.min()  # no longer than that in these units
         log = np.log(self.pool.size)

@@ -251,7 +251,7 @@ def queue_state(
         state, "t", t, "x", x, "queue", queue, "multipliers", multipliers,
         "fingerprint", fingerprint,
     )  # fmt: skip
-    x.flags.writeable = False
+    x.setflags(False)  # pyright: ignore[reportCallIssue]  # its keyword takes thrice the time
     return state
 
 

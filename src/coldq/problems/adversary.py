@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coldq.base.arrays import Array, least_zero, one_exponent, one_real, whole_number
+from coldq.base.arrays import Array, non_negative, one_exponent, one_real, whole_number
 from coldq.base.contractions import dot
 from coldq.base.describe import describable
 from coldq.base.errors import InvalidInput
@@ -101,7 +101,7 @@ class Adversary(Problem):
             switches=jumps,
             period=whole_number("period", period, 0),
             drift=one_exponent("drift", drift),
-            **{name: float(least_zero(name, one_real(name, room[name]))) for name in room},
+            **{name: float(non_negative(name, one_real(name, room[name]))) for name in room},
             dim=whole_number("dim", dim, 1),
             horizon=T,
         )

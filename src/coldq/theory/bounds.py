@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq.base.arrays import Array, as_array, fraction, least_zero, positive, quiet, whole_number
+from coldq.base.arrays import Array, as_array, fraction, non_negative, positive, quiet, whole_number
 from coldq.base.errors import InvalidInput
 from coldq.slot.schedules import as_schedule
 from coldq.theory.constants import RunConstants
@@ -68,7 +68,7 @@ def queue_ceiling(constraint_bound: ArrayLike, eta: ArrayLike, gamma: ArrayLike)
     >>> bounds.queue_ceiling(constraint_bound=0.3, eta=0.01, gamma=50.0)
     np.float64(50.0)
     """
-    G = least_zero("constraint_bound", constraint_bound, finite=False)
+    G = non_negative("constraint_bound", constraint_bound, finite=False)
     eta, gamma = fraction("eta", eta), positive("gamma", gamma)
     return np.maximum(G, eta * gamma) / eta
 
@@ -404,7 +404,7 @@ def step_violation(
     T = constants.horizon
     least = weights(np.arange(1.0, T)) if callable(weights) else weights
     steps = steps_of(alpha, T, falling=True)
-    return _step_violation(steps, least_zero("weights", least, finite=False), constants)
+    return _step_violation(steps, non_negative("weights", least, finite=False), constants)
 
 
 def _step_violation(steps: Array, weights: Array, constants: RunConstants) -> Array:
@@ -429,8 +429,8 @@ def _weighted_path(steps: Array, constants: RunConstants) -> Array:
     if (constants.path_length is None) == (constants.moves is None):
         raise InvalidInput("give either path_length or moves, the distances slot by slot")
     if constants.moves is None:
-        return steps[..., -2] * least_zero("path_length", constants.path_length)
-    slots = least_zero("moves", constants.moves, finite=False)
+        return steps[..., -2] * non_negative("path_length", constants.path_length)
+    slots = non_negative("moves", constants.moves, finite=False)
     if slots.shape[-1:] != steps.shape[-1:]:
         raise InvalidInput(
             f"moves must have {steps.shape[-1]} entries on its last axis, one a slot, but has "

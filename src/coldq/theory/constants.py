@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coldq.base.arrays import Array, least_zero, one_real, positive, whole_number
+from coldq.base.arrays import Array, non_negative, one_real, positive, whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +76,12 @@ class RunConstants:
         return replace(
             self,
             horizon=whole_number("horizon", self.horizon, 2),
-            diameter=least_zero("diameter", self.diameter),
+            diameter=non_negative("diameter", self.diameter),
             gradient_bound=_known_or_nan("gradient_bound", self.gradient_bound),
             constraint_bound=_known_or_nan("constraint_bound", self.constraint_bound),
             n_constraints=whole_number("n_constraints", self.n_constraints, 0),
             # NaN where it is not known
-            constraint_variation=least_zero(
+            constraint_variation=non_negative(
                 "constraint_variation", self.constraint_variation, finite=False
             ),
         )
@@ -120,12 +120,12 @@ def steps_otherwise(learner: Any) -> bool:
 
 def _known_or_nan(name: str, value: Any) -> Array:
     """A number that is not negative, or NaN where it is not known."""
-    array = least_zero(name, value, finite=False)
-    least_zero(name, np.where(np.isnan(array), 0.0, array))
+    array = non_negative(name, value, finite=False)
+    non_negative(name, np.where(np.isnan(array), 0.0, array))
     return array
 
 
 def one_number(name: str, value: Any, *, zero: bool = True) -> float:
     """One number that is not negative, and positive unless `zero` is allowed."""
     number = one_real(name, value)
-    return float(least_zero(name, number) if zero else positive(name, number))
+    return float(non_negative(name, number) if zero else positive(name, number))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq.base.arrays import exponent, least_zero, positive, quiet
+from coldq.base.arrays import exponent, non_negative, positive, quiet
 from coldq.theory.constants import RunConstants
 
 
@@ -59,7 +59,7 @@ def corollary_1(
         RunConstants(horizon, diameter, gradient_bound, constraint_bound, n_constraints,
               constraint_variation).checked().symbols
     )  # fmt: skip
-    P = least_zero("path_length", path_length)
+    P = non_negative("path_length", path_length)
     v = exponent("path_exponent", path_exponent)
     epsilon = positive("epsilon", epsilon)
     H, alpha = np.maximum(G, epsilon), T ** ((1.0 - v) / 2.0)
@@ -138,7 +138,7 @@ def corollary_3(
         RunConstants(horizon, positive("diameter", diameter), gradient_bound, constraint_bound,
               n_constraints, constraint_variation).checked().symbols
     )  # fmt: skip
-    P = least_zero("path_length", path_length)
+    P = non_negative("path_length", path_length)
     epsilon = positive("epsilon", epsilon)
     c = np.sqrt(1.0 + P / R)
     best = (4.0 * R * P + 2.0 * R * R) / c + D * D / 2.0 * c
