@@ -68,35 +68,3 @@ def test_so_does_one_of_older_control_groups(
     older[0].write_text(f"{time}\n")
     older[1].write_text("100000\n")
     assert _system.cores() == expected
-
-
-@pytest.mark.parametrize("by_stat", [False, True])
-def test_a_file_is_told_from_another_in_its_place(
-    by_stat: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if by_stat:  # as where there is no other way
-        monkeypatch.setattr(_system, "_statx", lambda: None)
-    one, other = tmp_path / "öne", tmp_path / "other"
-    one.write_text("1")
-    other.write_text("2")
-    name = os.fsencode(one)
-    was = _system.which_file(name)
-    one.write_text("more")
-    (tmp_path / "link").symlink_to(one)
-    assert was == _system.which_file(name) == _system.which_file(os.fsencode(tmp_path / "link"))
-    other.replace(one)
-    assert was != _system.which_file(name)
-    one.unlink()
-    with pytest.raises(FileNotFoundError):
-        _system.which_file(name)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="a call of Linux")
-def test_the_times_of_a_file_are_not_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def asked(*given: object) -> None:
-        raise AssertionError("stat looks at the times")
-
-    monkeypatch.setattr(os, "stat", asked)
-    assert _system.which_file(os.fsencode(tmp_path))[0] > 0

@@ -15,7 +15,6 @@ from coldq.agent.schema import require_agent
 from coldq.agent.wal import HEADER_BYTES, Log
 from coldq.base.errors import InvalidInput, NotReadable, NotWritten
 from coldq.base.files import whole_file
-from coldq.base.system import which_file
 
 MAX_ATTEMPTS = 100  # to read a file between two of the moments at which its log begins anew
 
@@ -122,7 +121,8 @@ def _at_one_moment(path: Path) -> tuple[bytes, bytes]:
 
 def _moment(file: Path, log: Path) -> tuple[object, ...]:
     """What changes when a log begins anew or is dropped, or when a file is another one."""
-    head, which = b"", which_file(os.fsencode(file))
+    head, status = b"", file.stat()
+    which = status.st_dev, status.st_ino
     with suppress(FileNotFoundError), log.open("rb") as opened:
         head = opened.read(HEADER_BYTES)
     if head:

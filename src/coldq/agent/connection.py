@@ -21,7 +21,7 @@ class Connection(sqlite3.Connection):
     and remove the log that the parent goes on to write.
     """
 
-    ours: ClassVar = weakref.WeakSet[sqlite3.Connection]()
+    ours: ClassVar = weakref.WeakSet["Connection"]()
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -32,14 +32,18 @@ class Connection(sqlite3.Connection):
         with suppress(sqlite3.Error):
             self.close()
 
+    def leave_open(self) -> None:
+        """See to it that it is never closed in this process, not even by its end."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+
     @classmethod
-    def leave_open(cls) -> None:
-        """See to it that none is ever closed in this process."""
+    def leave_all_open(cls) -> None:
+        """Leave all that the parent of this fork has to it."""
         for connection in cls.ours:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+            connection.leave_open()
 
 
-in_every_fork(Connection.leave_open)
+in_every_fork(Connection.leave_all_open)
 
 
 class InOurWords:

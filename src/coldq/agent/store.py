@@ -13,7 +13,6 @@ is no data: its state is written at once instead.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import io
 import json
@@ -21,6 +20,8 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from os.path import samestat
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -53,7 +54,6 @@ from coldq.agent.wal import Log
 from coldq.base.arrays import LARGEST, Array, whole_number
 from coldq.base.describe import describe
 from coldq.base.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
-from coldq.base.system import which_and_size, which_file
 from coldq.learners.fingerprint import KEY
 from coldq.slot.feedback import Feedback
 
@@ -71,7 +71,7 @@ class Store:
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
         self._errors = InOurWords(self.path)
         self._file, self._log = file_and_log(self.path)
-        self._files: list[tuple[bytes, tuple[int, ...]]] = []  # both, as they were opened
+        self._files: list[tuple[Path, os.stat_result]] = []  # both, as they were opened
         self._logged = 0  # bytes of the log
         self._cut = False  # whether it was found shorter than that
         self._unclean = False  # whether a write failed, which may have left its beginning there
@@ -86,8 +86,7 @@ class Store:
                     self.path, timeout=0.0, isolation_level=None, check_same_thread=False
                 )
                 self._take(new, told)
-                names = map(os.fsencode, (self._file, self._log))
-                self._files = [(name, which_file(name)) for name in names]
+                self._files = [(name, name.stat()) for name in (self._file, self._log)]
                 self._notes = Notes(self.path)
             self._errors.opened = True
         except BaseException:
@@ -311,15 +310,13 @@ class Store:
         """That what is written now, to the log beside the file, is found again by their names."""
         size = 0
         for name, opened in self._files:
-            try:
-                found, size = which_and_size(name)
-            except OSError:
-                found = ()
-            if found != opened:
+            found = _status(name)
+            if found is None or not samestat(found, opened):
                 raise NotWritten(
-                    f"{os.fsdecode(name)} is gone, or another file than the one that was opened: "
+                    f"{name} is gone, or another file than the one that was opened: "
                     "nothing was written, and nothing has changed"
                 )
+            size = found.st_size
         if size < self._logged:
             self._cut = True
             raise NotWritten(
@@ -341,7 +338,7 @@ class Store:
             return
         with suppress(sqlite3.Error, AttributeError):  # it may never have been opened
             if self._cut:  # half of the log would be applied
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._db))
+                self._db.leave_open()
             else:
                 self._db.close()
         if self._notes is not None:
@@ -355,7 +352,8 @@ class Store:
 
         SQLite leaves it there then, and would apply it to that file when it is opened.
         """
-        if self._file.exists() and [_is_still(*each) for each in self._files] == [False, True]:
+        still = [samestat(now, then) for name, then in self._files if (now := _status(name))]
+        if still == [False, True]:
             with suppress(OSError):
                 self._log.rename(f"{self._log}-left")
 
@@ -406,8 +404,8 @@ class Store:
         """Note what is on disk, and how long the log is that has it."""
         assert self._notes is not None
         self._notes.write(round, status)
-        with suppress(OSError):  # the next write says it
-            self._logged = which_and_size(self._files[1][0])[1]
+        found = _status(self._log)  # the next write says if there is none
+        self._logged = self._logged if found is None else found.st_size
 
     def _tidy(self) -> None:
         """Cut off the log what a failed write has left there, which looks like damage."""
@@ -453,12 +451,12 @@ class Store:
                 raise
 
 
-def _is_still(name: bytes, opened: tuple[int, ...]) -> bool:
-    """Whether a name is still that of the file that was opened by it."""
+def _status(name: Path) -> os.stat_result | None:
+    """Which file a name leads to, and its size; None if there is none."""
     try:
-        return which_file(name) == opened
+        return name.stat()
     except OSError:
-        return False
+        return None
 
 
 def start_of(state: Any) -> str:

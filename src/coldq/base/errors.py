@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
+from inspect import currentframe
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -251,8 +251,8 @@ def installed(module: str, sentence: str) -> Any:
 
 def warn(message: str, category: type[Warning]) -> None:
     """A warning that names the user's line: the nearest one outside the library."""
-    level, frame = 1, sys._getframe()
-    while _is_ours(frame) and frame.f_back is not None:
+    level, frame = 1, currentframe()
+    while frame is not None and _is_ours(frame):
         level, frame = level + 1, frame.f_back
     heard = _heard.get()
     if heard is not None:
