@@ -152,20 +152,19 @@ def _unmasked(values: np.ma.MaskedArray) -> np.ndarray:
 
 def _numbers(name: str, column: str, values: Raw) -> Array:
     """A column as numbers, NaN where there is none; anything else is refused with its row."""
-    given = values if isinstance(values, np.ndarray) else None
-    if given is not None and given.dtype.kind == "m":
-        raise InvalidInput(f"{name}: column {column!r} must be numbers, but is durations")
-    if given is not None and given.dtype.kind == "M":
-        raise InvalidInput(f"{name}: column {column!r} must be numbers, but is times")
-    if given is not None and given.dtype.kind in "fiub":
-        found = given.astype(np.float64)
+    kind = values.dtype.kind if isinstance(values, np.ndarray) else None
+    if kind in ("m", "M"):
+        what = "durations" if kind == "m" else "times"
+        raise InvalidInput(f"{name}: column {column!r} must be numbers, but is {what}")
+    if kind in tuple("fiub"):
+        numbers = np.asarray(values).astype(np.float64)
     else:
-        found = np.array([_number(name, column, k, v) for k, v in enumerate(values)], np.float64)
-    wrong = np.isinf(found)
+        numbers = np.array([_number(name, column, k, v) for k, v in enumerate(values)], np.float64)
+    wrong = np.isinf(numbers)
     if wrong.any():
         k = int(np.argmax(wrong))
-        raise InvalidInput(f"{name}: column {column!r} must be finite, but is {found[k]} {at(k)}")
-    return found
+        raise InvalidInput(f"{name}: column {column!r} must be finite, but is {numbers[k]} {at(k)}")
+    return numbers
 
 
 def _is_missing(value: Any) -> bool:
@@ -208,25 +207,25 @@ def at(k: int) -> str:
 
 def _times(name: str, column: str, values: Raw, time_format: str | None) -> np.ndarray:
     """Times as datetime64, or as numbers; whatever is neither is refused with its row."""
-    given = values if isinstance(values, np.ndarray) else None
-    if given is not None and given.dtype.kind == "M":
-        found = given.astype("datetime64[us]")
-    elif time_format is None and given is not None and given.dtype.kind in "fiu":
-        found = given.astype(np.float64)
+    kind = values.dtype.kind if isinstance(values, np.ndarray) else None
+    if kind == "M":
+        times = np.asarray(values).astype("datetime64[us]")
+    elif time_format is None and kind in tuple("fiu"):
+        times = np.asarray(values).astype(np.float64)
     else:
         read = [_time(name, column, k, v, time_format) for k, v in enumerate(values)]
         stamps, zoned = [stamp for stamp, _ in read], [zone for _, zone in read]
         if all(isinstance(stamp, float) for stamp in stamps):
-            found = np.array(stamps)
+            times = np.array(stamps)
         elif any(isinstance(stamp, float) for stamp in stamps):
             raise InvalidInput(f"{name}: time column {column!r} mixes numbers and dates")
         else:
             _require_one_clock(name, column, values, zoned)
-            found = np.array(stamps, "datetime64[us]")
-    odd = ~np.isfinite(found) if found.dtype.kind == "f" else np.isnat(found)
+            times = np.array(stamps, "datetime64[us]")
+    odd = ~np.isfinite(times) if times.dtype.kind == "f" else np.isnat(times)
     if odd.any():
         raise _no_time(name, column, int(np.argmax(odd)))
-    return found
+    return times
 
 
 def _no_time(name: str, column: str, k: int) -> InvalidInput:

@@ -96,17 +96,17 @@ def groups(place: Place, key: str, value: Any) -> Groups:
     if value == ALL or value is True:
         return (place.names,)
     several = isinstance(value, list | tuple) and value and not isinstance(value[0], str)
-    found = [different_names(place, key, group) for group in (value if several else [value])]
-    for group in found:
+    shares = [different_names(place, key, group) for group in (value if several else [value])]
+    for group in shares:
         _require_decisions(place, key, group)
         first = place.names.index(group[0])
         if place.names[first : first + len(group)] != group:
             raise place.wrong(
                 f"{key} {list(group)} must stand side by side in decide, in this order"
             )
-    if len({name for group in found for name in group}) < sum(map(len, found)):
+    if len(set().union(*shares)) < sum(map(len, shares)):
         raise place.wrong(f"{key} has a decision in two groups")
-    return tuple(found)
+    return tuple(shares)
 
 
 def term(place: Place, key: str, value: Any) -> Term:

@@ -229,15 +229,15 @@ def read_nyiso(
             raise InvalidInput(f"zones may name {known}, but has the unknown {zone!r}")
     longest_gap = whole_number("longest_gap", longest_gap, 0)
     paths = _paths(files)
-    found, file_of, extra = _collected(paths, chosen)
+    prices, file_of, extra = _collected(paths, chosen)
     for zone in chosen:
-        if not any(zone == name for _, name in found):
+        if not any(zone == name for _, name in prices):
             raise InvalidInput(f"zone {zone} has no prices in {_listed(paths)}")
     days = _require_consecutive(file_of)
 
     first = datetime.combine(days[0], datetime.min.time()) + SLOT_LENGTH
     values = np.full((len(days) * SLOTS_A_DAY, len(chosen)), np.nan)
-    for (stamp, zone), (price, _) in found.items():
+    for (stamp, zone), (price, _) in prices.items():
         values[(stamp - first) // SLOT_LENGTH, chosen.index(zone)] = price
     missing, slot = np.isnan(values), np.arange(len(values))[:, None]
     # The slot of each zone's latest price; where there is none yet, too far back to be used.
@@ -269,7 +269,7 @@ def _collected(
     paths: Sequence[Path], chosen: Sequence[str]
 ) -> tuple[dict[tuple[datetime, str], tuple[float, str]], dict[date, Path], set[datetime]]:
     """Prices by stamp and zone, each with its place; a file of each day; stamps off the grid."""
-    found: dict[tuple[datetime, str], tuple[float, str]] = {}
+    prices: dict[tuple[datetime, str], tuple[float, str]] = {}
     file_of: dict[date, Path] = {}
     extra: set[datetime] = set()
     for path in paths:
@@ -283,12 +283,12 @@ def _collected(
                 file_of[day] = path
             if zone in chosen:
                 price = _price(text, place)
-                known, where = found.setdefault((stamp, zone), (price, place))
+                known, where = prices.setdefault((stamp, zone), (price, place))
                 if known != price:
                     raise InvalidInput(
                         f"{place}: {zone} costs {price} at {stamp}, but {known} in {where}"
                     )
-    return found, file_of, extra
+    return prices, file_of, extra
 
 
 def _paths(files: Any) -> list[Path]:

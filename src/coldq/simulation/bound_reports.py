@@ -1,4 +1,4 @@
-"""What theory promised for a run, and whether it got it: realised values beside their bounds."""
+"""Realised regret and violation of a run beside the bounds that theory has for them."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from coldq.base.arrays import Array, percent, real_array
-from coldq.base.errors import Error, InvalidInput
-from coldq.base.protocols import Domain, Problem
-from coldq.simulation.comparators import Comparator, dynamic_comparator, moves_of, static_comparator
-from coldq.simulation.estimated_constants import PAIRS, SPOTS, estimate_constants
-from coldq.simulation.metrics import constraint_variation, hard_violation, soft_violation
+from coldq.base.arrays import Array, percent
+from coldq.base.errors import InvalidInput
+from coldq.simulation.checked_assumptions import (
+    check_bound,
+    check_convexity,
+    check_delay,
+    check_domain,
+    check_horizon,
+    comparators_of,
+    declared_constants,
+    variation_of,
+)
+from coldq.simulation.comparators import Comparator, moves_of
+from coldq.simulation.estimated_constants import CHECKED_SLOTS, estimate_constants
+from coldq.simulation.metrics import hard_violation, soft_violation
 from coldq.simulation.replay import require_same_again
 from coldq.simulation.trace import Trace, require_known, require_trace
-from coldq.theory.assumptions import (
-    FAILS,
-    HOLDS,
-    ROUNDING,
-    SPOT_CHECKED,
-    UNKNOWN,
-    Assumption,
-    in_words,
-)
+from coldq.theory.assumptions import FAILS, HOLDS, ROUNDING, UNKNOWN, Assumption, in_words
 from coldq.theory.constants import Guarantee, RunConstants, one_number, steps_otherwise
 
-REDUCED_SOME = "in part"  # the promise is about the other slots
-REGRET = "docs/keep-a-violation-rate.md"  # which has the proof
-NAMED = 8  # reduced slots that are named
-WINDOWS = (10.0, 100.0)  # lengths of windows that are looked at, times 1 / rate
-LEAST = "the least"  # of several bounds, not the same one for all seeds
+PARTLY = "in part"  # a verdict: the bound is about the other slots
+PROOF_PAGE = "docs/keep-a-violation-rate.md"  # of the regret of learners with a violation rate
+MAX_NAMED = 8  # reduced slots of a seed, and seeds, that are named
+WINDOW_LENGTHS = (10.0, 100.0)  # slots of the windows that are looked at, times 1 / rate
+LEAST_SOURCE = "the least"  # of several bounds, not of one source for all seeds
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +110,7 @@ class BoundReport:
 
     @property
     def holds(self) -> bool:
-        """Whether something was certified: bounds compared, none exceeded, no assumption failed."""
+        """Whether bounds were compared, none is exceeded and no assumption failed."""
         kept = all(assumption.verdict != FAILS for assumption in self.assumptions)
         exceeded = any(check.exceeded.any() for check in self.checks)
         return kept and not exceeded and any(check.compared for check in self.checks)
@@ -145,7 +146,7 @@ class BoundReport:
         several = [check for check in self.checks if check.measure == measure]
         bound = np.fmin.reduce([check.bound for check in several])
         sources = [c.source for c in several if np.array_equal(c.bound, bound, equal_nan=True)]
-        return replace(first, source=sources[0] if sources else LEAST, bound=bound)
+        return replace(first, source=sources[0] if sources else LEAST_SOURCE, bound=bound)
 
     def to_dict(self) -> dict[str, Any]:
         """The bound report as plain lists, numbers and words; NaN stands for "undefined"."""
@@ -238,11 +239,11 @@ def bound_report(
     """
     require_same_again(require_known(require_trace(trace), "learner", "problem"))
     problem, learner, S = trace.problem, trace.learner, len(trace.seeds)
-    declared = _constants(problem)
+    declared = declared_constants(problem)
     if mu is None:
         mu = float(getattr(declared, "strong_convexity", 0.0))
     mu = one_number("mu", mu)
-    dynamic, static, regrets = _comparators(trace)
+    dynamic, static, regrets = comparators_of(trace)
     realised = {
         "dynamic regret": _regret(trace, dynamic),
         "static regret": _regret(trace, static),
@@ -257,24 +258,24 @@ def bound_report(
     seen = np.maximum(
         estimated.largest_value, np.abs(trace.constraint).max(axis=(1, 2), initial=0.0)
     )
-    D, slope = _bound_of(
+    D, slope = check_bound(
         "gradient_bound", gradient_bound, estimated.gradient_bound, estimated.gradient_exact,
         estimated.largest_gradient, declared, whole,
     )  # fmt: skip
-    G, height = _bound_of(
+    G, height = check_bound(
         "constraint_bound", constraint_bound, estimated.constraint_bound,
         estimated.constraint_exact, seen, declared, whole,
     )  # fmt: skip
     rules = (
-        _bounded(problem.domain),
-        _convex(estimated.nonconvexity, mu, min(SPOTS, trace.horizon)),
+        check_domain(problem.domain),
+        check_convexity(estimated.nonconvexity, mu, min(CHECKED_SLOTS, trace.horizon)),
         slope,
         height,
-        _prompt(trace.delay),
+        check_delay(trace.delay),
         *asked.of_parameters(trace.horizon),
-        *_long(trace.horizon),
+        *check_horizon(trace.horizon),
     )
-    variation, moved = _variation(trace)
+    variation, moved = variation_of(trace)
     void = any(assumption.verdict == FAILS for assumption in rules)
     # The theorems compare with a feasible decision in every slot, and one for all is one for each.
     exists = [best.feasible for best in (dynamic, static) if best is not None]
@@ -334,11 +335,9 @@ def _without_assumptions(
     if getattr(learner, "tracks_slots", False) and dynamic is not None and not trace.delay:
         bound = learner.regret_bound(trace.state, np.sum(moves_of(dynamic), axis=-1))
         whole = dynamic.feasible.all(axis=1)
-        shown = Check(
-            "dynamic regret", REGRET, realised["dynamic regret"], np.where(whole, bound, np.nan),
-            void=not whole.all(),
-        )  # fmt: skip
-        checks = (shown, *checks[1:])
+        regret, bound = realised["dynamic regret"], np.where(whole, bound, np.nan)
+        check = Check("dynamic regret", PROOF_PAGE, regret, bound, void=not whole.all())
+        checks = (check, *checks[1:])
     about = (*reduced, *regrets)
     if steps_otherwise(learner):
         words = f"{type(learner).__name__} has an update of its own, but another's assumptions"
@@ -352,21 +351,21 @@ def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
     if rate is None or trace.booked is None:
         return (), ()
     T, void = trace.horizon, trace.delay > 0
-    lengths = sorted({min(round(times / rate), T) for times in WINDOWS} | {T})
+    lengths = sorted({min(round(times / rate), T) for times in WINDOW_LENGTHS} | {T})
     checks = []
     for length in reversed(lengths):
         worst, bound = _worst_window(trace, rate, length)
         name = "violated slots" if length == T else f"of any {length:,}"
         bound = np.full(bound.shape, np.nan) if void else bound
         checks.append(Check(name, "error budget", worst, bound, void=void))
-    found = trace.learner.bound_report(trace.state)
-    violated, infeasible = (int(found[name].sum()) for name in ("violated", "infeasible"))
+    report = trace.learner.bound_report(trace.state)
+    violated, infeasible = (int(report[name].sum()) for name in ("violated", "infeasible"))
     slots = len(trace.seeds) * T
     share = Assumption(
         f"a rate of {percent(rate, 3)}",
         HOLDS,
         f"{violated} of {slots} slots violated, {percent(violated / slots, 3)}; "
-        f"{int(found['reduced_violated'].sum())} of these after a reduced decision; "
+        f"{int(report['reduced_violated'].sum())} of these after a reduced decision; "
         f"{infeasible} slots were infeasible and are not booked",
     )
     words = []
@@ -374,15 +373,15 @@ def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
     for seed, flags in zip(trace.seeds, trace.reduced, strict=True):
         reduced = (np.flatnonzero(flags) + 1).tolist()
         if reduced:
-            more = f" and {len(reduced) - NAMED} more" if len(reduced) > NAMED else ""
-            words.append(f"{', '.join(map(str, reduced[:NAMED]))}{more} of seed {seed}")
-    listed = "; ".join(words[:NAMED]) + ("; ..." if len(words) > NAMED else "")
+            more = f" and {len(reduced) - MAX_NAMED} more" if len(reduced) > MAX_NAMED else ""
+            words.append(f"{', '.join(map(str, reduced[:MAX_NAMED]))}{more} of seed {seed}")
+    listed = "; ".join(words[:MAX_NAMED]) + ("; ..." if len(words) > MAX_NAMED else "")
     about = Assumption(
         "every decision kept its whole margin",
-        FAILS if void else REDUCED_SOME if words else HOLDS,
+        FAILS if void else PARTLY if words else HOLDS,
         f"but those of slots {listed}" if words else "none was reduced",
     )
-    return tuple(checks), (share, about, *((_prompt(trace.delay),) if void else ()))
+    return tuple(checks), (share, about, *((check_delay(trace.delay),) if void else ()))
 
 
 def _worst_window(trace: Trace, rate: float, length: int) -> tuple[Array, Array]:
@@ -412,124 +411,3 @@ def _regret(trace: Trace, comparator: Comparator | None) -> Array:
     if comparator is None:
         return np.full(len(trace.seeds), np.nan)
     return np.add.accumulate(trace.loss - comparator.loss, axis=1)[:, -1]
-
-
-def _constants(problem: Problem) -> Any:
-    """The problem's own constants, if it has any."""
-    try:
-        return getattr(problem, "constants", None)
-    except NotImplementedError:
-        return None
-
-
-def _comparators(
-    trace: Trace,
-) -> tuple[Comparator | None, Comparator | None, tuple[Assumption, ...]]:
-    """Both comparators, None where they cannot be found, and what they say on feasibility."""
-    found: list[Any] = []
-    words: list[Assumption] = []
-    for name, solve in (
-        ("a feasible decision in every slot", dynamic_comparator),
-        ("a feasible decision common to all slots", static_comparator),
-    ):
-        try:
-            best = solve(trace.problem, trace.seeds, trace.decisions)
-        except Error as error:
-            found.append(None)
-            words.append(Assumption(name, UNKNOWN, f"not found, because {error}"))
-            continue
-        found.append(best)
-        lacking = int((~best.feasible).any(axis=1).sum())
-        if not lacking:
-            words.append(Assumption(name, HOLDS, "one was found"))
-        else:
-            seeds = (
-                f"{lacking} of {len(trace.seeds)} seeds have none, so that their regret is "
-                f"undefined: {best.lacking}"
-            )
-            words.append(Assumption(name, FAILS if not words else UNKNOWN, seeds))
-    return found[0], found[1], tuple(words)
-
-
-def _variation(trace: Trace) -> tuple[Array, Assumption]:
-    """V, NaN where it is not known."""
-    name = "the constraint's variation"
-    try:
-        found = constraint_variation(trace.problem, trace.seeds, trace.decisions)
-    except Error as error:
-        words = f"not found, because {error}; nor are the bounds that need it"
-        return np.full(len(trace.seeds), np.nan), Assumption(name, UNKNOWN, words)
-    source = "exact" if found.exact else "an upper bound"
-    return found.total, Assumption(name, HOLDS, f"V = {in_words(found.total)}, {source}")
-
-
-def _bound_of(
-    name: str,
-    given: Any,
-    closed: Array | None,
-    exact: bool,
-    seen: Array,
-    constants: Any,
-    whole: bool,
-) -> tuple[Array, Assumption]:
-    """D or G: the user's, else in closed form, else the problem's; and whether it was kept."""
-    title = "|grad f_t| <= D" if name == "gradient_bound" else "|g_t| <= G"
-    if given is not None:
-        value, source = real_array(name, given, 0), "as given"
-        if value.shape not in ((), seen.shape):
-            raise InvalidInput(
-                f"{name} must be one number, or one for each of the {len(seen)} seeds, but has "
-                f"shape {value.shape}"
-            )
-        value = value + np.zeros(seen.shape)
-    elif closed is not None:
-        value = closed
-        source = "over the whole domain, " + ("exact" if exact else "at least the largest")
-    elif constants is not None:
-        value, source = np.full(seen.shape, float(getattr(constants, name))), "problem.constants"
-    elif not whole:
-        words = f"it was revealed only at the decisions played: pass {name}="
-        return np.full(seen.shape, np.nan), Assumption(title, UNKNOWN, words)
-    else:
-        raise InvalidInput(
-            f"the revealed functions have no closed form of {name}, and the problem has no "
-            f"constants: pass {name}="
-        )
-    words = f"{title[-1]} = {in_words(value)}, {source}"
-    if not np.isfinite(value).all():
-        return value, Assumption(title, FAILS, words)
-    if closed is not None and (closed <= value * (1.0 + ROUNDING)).all():
-        return value, Assumption(title, HOLDS, words)
-    least = closed if closed is not None and exact else seen
-    if (least > value * (1.0 + ROUNDING)).any():
-        return value, Assumption(title, FAILS, f"{words}, but {in_words(least)} was revealed")
-    return value, Assumption(title, SPOT_CHECKED, f"{words}; seen: {in_words(seen)}")
-
-
-def _bounded(domain: Domain) -> Assumption:
-    R = float(domain.diameter)
-    return Assumption("bounded domain", HOLDS if np.isfinite(R) else FAILS, f"R = {R:.4g}")
-
-
-def _convex(nonconvexity: Array, mu: float, spots: int) -> Assumption:
-    name = "convex losses and constraints" + (f", mu = {mu:.4g}" if mu > 0.0 else "")
-    if np.isnan(nonconvexity).any():
-        return Assumption(name, UNKNOWN, "they were revealed only at the decisions played")
-    if (nonconvexity > ROUNDING).any():
-        return Assumption(name, FAILS, "a function lies below its tangent")
-    return Assumption(
-        name, SPOT_CHECKED, f"above their tangents at {PAIRS} pairs of points in {spots} slots"
-    )
-
-
-def _prompt(delay: int) -> Assumption:
-    name = "feedback after every slot"
-    if delay:
-        return Assumption(name, FAILS, f"it was {delay} slots late, which the theorems exclude")
-    return Assumption(name, HOLDS, "none was late")
-
-
-def _long(horizon: int) -> tuple[Assumption, ...]:
-    if horizon > 1:
-        return ()
-    return (Assumption("at least two slots", FAILS, "the run has one, and T is at least 2"),)

@@ -1,6 +1,6 @@
 """The benchmarks of regret: the best decision of every slot, and the best one for all of them.
 
-Both are found with the per-slot solver itself (:mod:`coldq.slot.minimisers`), no CVXPY needed.
+Both are solved with the per-slot solver itself (:mod:`coldq.slot.minimisers`), no CVXPY needed.
 
 A problem that knows better says so: ``best_decisions(seeds)`` returns x*_t (S, T, p) and their
 losses (S, T), ``best_fixed_decision(seeds)`` returns x* (S, p).
@@ -36,9 +36,9 @@ from coldq.slot.step.affine import MUCH_SPARSE
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.constants import ORIGIN_SIZE
 
-STACKED = 64  # different constraints that are not affine, put together for the static comparator
-NAMED = 5  # seeds, and slots of each, that a warning names
-CACHE_BYTES = 500_000_000
+MAX_STACKED = 64  # different constraints that are not affine, put together
+MAX_NAMED = 5  # seeds, and slots of each, that a warning names
+MAX_CACHE_BYTES = 500_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,8 +70,8 @@ class Comparator:
             if slots:
                 seed = place if self.seeds is None else self.seeds[place]
                 words.append(f"seed {seed}" + ("" if self.kind == "static" else _in(slots)))
-        more = f" and {len(words) - NAMED} more seeds" if len(words) > NAMED else ""
-        return "; ".join(words[:NAMED]) + more
+        more = f" and {len(words) - MAX_NAMED} more seeds" if len(words) > MAX_NAMED else ""
+        return "; ".join(words[:MAX_NAMED]) + more
 
     def __repr__(self) -> str:
         seeds, slots = self.loss.shape
@@ -83,8 +83,8 @@ class Comparator:
 
 def _in(slots: list[int]) -> str:
     """The first of several slots, in words."""
-    shown = ", ".join(map(str, slots[:NAMED]))
-    more = f" and {len(slots) - NAMED} more" if len(slots) > NAMED else ""
+    shown = ", ".join(map(str, slots[:MAX_NAMED]))
+    more = f" and {len(slots) - MAX_NAMED} more" if len(slots) > MAX_NAMED else ""
     return f" in slot{'s' if len(slots) > 1 else ''} {shown}{more}"
 
 
@@ -110,7 +110,7 @@ class _Cache:
     def put(self, key: Any, arrays: tuple[np.ndarray, ...]) -> None:
         self.entries[key] = arrays
         self.bytes += sum(a.nbytes for a in arrays)
-        while self.bytes > CACHE_BYTES and len(self.entries) > 1:
+        while self.bytes > MAX_CACHE_BYTES and len(self.entries) > 1:
             _, old = self.entries.popitem(last=False)
             self.bytes -= sum(a.nbytes for a in old)
 
@@ -127,14 +127,14 @@ def _cached(
     if not is_ours(problem) or getattr(problem, "adaptive", False):
         x, loss, feasible = solve(problem, seeds, decisions)
         return Comparator(x, loss, feasible, kind, seeds, problem)
-    found = {seed: _cache.get((kind, problem, seed)) for seed in seeds}
-    missing = tuple(seed for seed in found if found[seed] is None)
+    solved = {seed: _cache.get((kind, problem, seed)) for seed in seeds}
+    missing = tuple(seed for seed in solved if solved[seed] is None)
     if missing:
         x, loss, feasible = solve(problem, missing, None)
         for k, seed in enumerate(missing):
-            found[seed] = (x[k], loss[k], feasible[k])
-            _cache.put((kind, problem, seed), found[seed])  # type: ignore[arg-type]
-    chosen = [found[seed] for seed in seeds]
+            solved[seed] = (x[k], loss[k], feasible[k])
+            _cache.put((kind, problem, seed), solved[seed])  # type: ignore[arg-type]
+    chosen = [solved[seed] for seed in seeds]
     x, loss, feasible = (np.stack(parts) for parts in zip(*chosen, strict=True))  # type: ignore[arg-type]
     return Comparator(x, loss, feasible, kind, seeds, problem)
 
@@ -248,11 +248,11 @@ def _strictest(constraints: list[Any]) -> Any:
         whole = different[0].all_of(different)
         if whole is not None:
             return whole
-    if len(different) > STACKED:
+    if len(different) > MAX_STACKED:
         raise InvalidInput(
             "the static comparator takes any number of affine constraints, and capacities whose "
-            f"scale and rate stay the same, but of others at most {STACKED} different ones: these "
-            f"are {len(different)} of {', '.join(sorted(kind.__name__ for kind in kinds))}"
+            f"scale and rate stay the same, but of others at most {MAX_STACKED} different ones: "
+            f"these are {len(different)} of {', '.join(sorted(kind.__name__ for kind in kinds))}"
         )
     return Stacked(*different) if len(different) > 1 else different[0]
 

@@ -17,7 +17,8 @@ from coldq.simulation.replay import replay, somewhere
 from coldq.slot.constraints import largest
 from coldq.theory.constants import one_number
 
-SPOTS, PAIRS = 32, 4  # slots and pairs of points at which convexity is looked at
+CHECKED_SLOTS = 32  # slots in which convexity is looked at
+POINT_PAIRS = 4  # random pairs of points in each of them
 
 Bound = tuple[Array | None, bool]
 
@@ -73,7 +74,8 @@ def estimate_constants(
     G = D
     largest_gradient, largest_value, nonconvexity = np.zeros(S), np.zeros(S), np.full(S, -np.inf)
     whole = True
-    spots = set(np.linspace(1, problem.horizon, min(SPOTS, problem.horizon)).astype(int).tolist())
+    count = min(CHECKED_SLOTS, problem.horizon)
+    checked = set(np.linspace(1, problem.horizon, count).astype(int).tolist())
     for t, revealed in replay(problem, seeds, decisions):
         loss, constraint = revealed.loss, revealed.constraint
         slope = _closed_form(getattr(loss, "gradient_bound", None), domain)
@@ -84,17 +86,15 @@ def estimate_constants(
             largest_gradient = np.maximum(largest_gradient, slope[0])
         elif decisions is not None:
             largest_gradient = np.maximum(largest_gradient, _steepest_at(loss, decisions[:, t - 1]))
-        for _ in range(PAIRS if t in spots else 0):
+        for _ in range(POINT_PAIRS if t in checked else 0):
             x, y = (somewhere(domain, rng, (S,)) for _ in range(2))
             try:
                 steep, tall, bend = _look(loss, constraint, x, y, mu)
             except NotRevealed:  # known only where it was played
                 whole = False
                 break
-            largest_gradient, largest_value = (
-                np.maximum(largest_gradient, steep),
-                np.maximum(largest_value, tall),
-            )
+            largest_gradient = np.maximum(largest_gradient, steep)
+            largest_value = np.maximum(largest_value, tall)
             nonconvexity = np.maximum(nonconvexity, bend)
     if not whole:
         nonconvexity = np.full(S, np.nan)

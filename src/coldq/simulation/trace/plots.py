@@ -12,9 +12,9 @@ from coldq.base.errors import InvalidInput, installed
 from coldq.base.palette import PALETTE
 
 NO_MATPLOTLIB = "pictures need Matplotlib: install it with pip install 'coldq[report]'"
-PANEL = (7.0, 2.2)  # inches of one panel
-NAMED = 10  # lines up to which a legend names them
-SUMMED = ("loss", "violation")
+PANEL_SIZE = (7.0, 2.2)  # inches
+MAX_NAMED = 10  # lines up to which a legend names them
+CUMULATIVE_SERIES = ("loss", "violation")
 SYMBOLS = {"decisions": "x"}
 Lines = Sequence[tuple[str, Array]]  # labels, and of each the seeds' series (S, T)
 
@@ -26,14 +26,14 @@ def draw_panels(
     cumulative: bool,
     line: Mapping[str, Any],
     *,
-    named: int = NAMED,
+    named: int = MAX_NAMED,
 ) -> np.ndarray:
     """A panel for each of the series chosen, with a legend where there are few lines in it."""
     chosen = _chosen_panels(what, tuple(series))
     cumulative = flag("cumulative", cumulative)
     axes = _panel_axes(ax, len(chosen))
     for panel, name in zip(axes, chosen, strict=True):
-        summed, lines = cumulative and name in SUMMED, series[name]
+        summed, lines = cumulative and name in CUMULATIVE_SERIES, series[name]
         for k, (label, values) in enumerate(lines):
             given = {"color": PALETTE[k % len(PALETTE)].colour, "label": label, **line}
             _draw_line(panel, np.add.accumulate(values, axis=1) if summed else values, given)
@@ -80,7 +80,7 @@ def _panel_axes(ax: Any, count: int) -> np.ndarray:
     """Axes for that many panels, an array: those given, or those of a new figure."""
     if ax is None:
         new = installed("coldq.base.figure", NO_MATPLOTLIB)
-        return new.subplots(PANEL[0], PANEL[1] * count, count, 1, sharex=True)[:, 0]
+        return new.subplots(PANEL_SIZE[0], PANEL_SIZE[1] * count, count, 1, sharex=True)[:, 0]
     axes = np.array(ax, dtype=object).ravel()
     if len(axes) != count or not all(hasattr(each, "fill_between") for each in axes):
         panels = "one of Matplotlib's axes" if count == 1 else f"{count} of Matplotlib's axes"

@@ -16,11 +16,11 @@ from coldq.base.tabular import Tabular, numbered
 from coldq.simulation.trace import plots, saved
 from coldq.simulation.trace.text import Text
 
-DUALS = ("queue", "multipliers", "margin")
-ROUNDING = 1e-8  # a violation up to this is none
-ENDS = (np.mean, np.min, np.max)
-OPTIONAL = (
-    *("decisions", *DUALS),
+DUAL_FIELDS = ("queue", "multipliers", "margin")
+VIOLATION_TOLERANCE = 1e-8  # of g: a violation up to this is rounding
+SUMMARIES = (np.mean, np.min, np.max)
+OPTIONAL_FIELDS = (
+    *("decisions", *DUAL_FIELDS),
     *("network_violation", "own_violation", "agent_loss", "agent_violation"),
     *("reduced", "booked", "overdraft", "overdraft_bound"),
 )
@@ -111,7 +111,7 @@ class Trace(Tabular):
         >>> again, again.problem == problem, coldq.bound_report(again).holds
         (Trace(COLDQ on OnlineLinear: 3 seeds, 50 slots, 3 constraints), True, True)
         """
-        arrays = {name: getattr(self, name) for name in ("loss", "constraint", *OPTIONAL)}
+        arrays = {name: getattr(self, name) for name in ("loss", "constraint", *OPTIONAL_FIELDS)}
         saved.write(path, self.learner, self.problem, self.seeds, self.delay, arrays, self.state)
 
     @classmethod
@@ -124,7 +124,7 @@ class Trace(Tabular):
         without its learner `state` is a dictionary of arrays. A file that is damaged, or none of
         ours, is a :class:`~coldq.NotReadable`.
         """
-        return cls(**saved.read(path, learner, problem, OPTIONAL))
+        return cls(**saved.read(path, learner, problem, OPTIONAL_FIELDS))
 
     def plot(
         self,
@@ -168,7 +168,7 @@ class Trace(Tabular):
             "violation": [("violation", self.violation.sum(axis=-1))],
         }
         network = self.network_violation is not None
-        for name in ("decisions", *DUALS):
+        for name in ("decisions", *DUAL_FIELDS):
             values = getattr(self, name)
             if values is not None:
                 series[name] = plots.lines_of(name, values, agents=network)
@@ -186,9 +186,9 @@ class Trace(Tabular):
         columns["loss"] = self.loss.ravel()
         columns["violation"] = violation.sum(axis=-1).ravel()
         columns |= numbered("constraint", self.constraint) | numbered("violation", violation)
-        own = {"x": self.decisions} | {name: getattr(self, name) for name in DUALS}
+        own = {"x": self.decisions} | {name: getattr(self, name) for name in DUAL_FIELDS}
         if not network:
-            for name in DUALS:
+            for name in DUAL_FIELDS:
                 columns |= _numbered(name, own[name])
         else:
             own |= {"loss": self.agent_loss, "violation": self.agent_violation}
@@ -205,16 +205,21 @@ class Trace(Tabular):
             ("accumulated loss", self.loss.sum(axis=1)),
             ("hard violation, all slots", violation.sum(axis=(1, 2))),
             ("largest violation of a row", violation.max(axis=(1, 2), initial=0.0)),
-            ("slots violated, %", 100.0 * (violation > ROUNDING).any(axis=2).mean(axis=1)),
+            (
+                "slots violated, %",
+                100.0 * (violation > VIOLATION_TOLERANCE).any(axis=2).mean(axis=1),
+            ),
         ]
         if self.booked is not None:
             rows.append(("slots booked as violated, %", 100.0 * self.booked.mean(axis=1)))
         if self.reduced is not None:
             rows.append(("reduced decisions, %", 100.0 * self.reduced.mean(axis=1)))
         ends = ("mean", "least", "greatest") if len(self.seeds) > 1 else ("",)
-        found = [(name, *(f"{end(v):,.5g}" for end in ENDS[: len(ends)])) for name, v in rows]
+        cells = [
+            (name, *(f"{mean(v):,.5g}" for mean in SUMMARIES[: len(ends)])) for name, v in rows
+        ]
         notes = ["Violated are slots in which a row is above 1e-8."]
-        return html_table(repr(self)[6:-1], ("", *ends), found, notes)
+        return html_table(repr(self)[6:-1], ("", *ends), cells, notes)
 
     def __repr__(self) -> str:
         agents = getattr(self.problem, "agents", None)
