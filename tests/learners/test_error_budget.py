@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.learners.enforced_rows import margin_kept
 from coldq.learners.error_budget import Budget, book, overdraft_bound, tighten
-from coldq.learners.kept_rows import margin_kept
 from tests.learners.demands import ALL, Run, Setting
 
 RATES = (0.1, 0.05, 0.02, 0.01, 0.002)
@@ -215,7 +215,7 @@ def test_rows_that_are_first_seen_in_a_stretch_cost_one_violation_more_each(unit
 def around(kind: str, domain: Any, q: float) -> Any:
     """A learner that keeps q."""
     if kind == "SelfTuning":
-        return coldq.SelfTuning(domain, q, forecasts=coldq.forecasts.SMALL)
+        return coldq.SelfTuning(domain, q, forecasts=coldq.forecasts.SMALL_MEMORY)
     if kind == "BestResponse":
         return coldq.SafetyMargin(coldq.BestResponse(domain), q)
     return coldq.SafetyMargin(coldq.COLDQ(domain, horizon=1000), q)

@@ -232,7 +232,9 @@ def size_of(state: Any) -> int:
     return sum(np.array(getattr(state, name)).nbytes for name in names)
 
 
-@pytest.mark.parametrize(("forecasts", "most"), [(F.DEFAULT, 20 * 1024), (F.SMALL, 2 * 1024)])
+@pytest.mark.parametrize(
+    ("forecasts", "most"), [(F.DEFAULT, 20 * 1024), (F.SMALL_MEMORY, 2 * 1024)]
+)
 def test_what_a_row_of_a_tenant_takes(forecasts: Any, most: int) -> None:
     learner, tenants = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=3), 0.01, forecasts=forecasts), 4
     for n in (1, 4):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coldq.learners.recent import BLOCK, Recent
+from coldq.learners.recent import BLOCK_LENGTH, Recent
 
 NOW = np.zeros(0, np.int64)  # no slots are asked for
 
@@ -19,7 +19,7 @@ def test_it_holds_what_a_plain_array_holds(
     rng, n = np.random.default_rng(slots), 2
     recent = Recent.zeros((*batch, n), slots)
     room = recent.shape[-1]
-    assert room >= slots and room % BLOCK == 0
+    assert room >= slots and room % BLOCK_LENGTH == 0
     plain = np.zeros((*batch, n, room))
     first = np.zeros(batch, np.int64) if together else rng.integers(0, 500, batch)
     for step in range(1, 2 * room + 5):
@@ -53,6 +53,6 @@ def test_a_slot_more_makes_one_new_block_and_none_can_be_written_to() -> None:
     for t in range(1, 400):
         before, (recent, _) = recent, recent.recall(np.array(t), NOW, np.array([float(t)]))
         changed = [a is not b for a, b in zip(before.blocks, recent.blocks, strict=True)]
-        assert changed.index(True) == t % recent.shape[-1] // BLOCK and sum(changed) == 1
+        assert changed.index(True) == t % recent.shape[-1] // BLOCK_LENGTH and sum(changed) == 1
     with pytest.raises(ValueError, match="read-only"):
         recent.blocks[0][...] = 1.0

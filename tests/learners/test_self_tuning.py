@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.learners.self_tuning import POOL
+from coldq.learners.self_tuning import STEP_SIZES
 from tests.learners.margin_rule import MarginRule, Row
 from tests.learners.rescaled import Rescaled
 
@@ -26,8 +26,12 @@ class Transcription:
     def __init__(self, domain: coldq.Box) -> None:
         self.domain, self.R = domain, float(domain.diameter)
         self.x = domain.start()
-        self.points = [self.x for _ in POOL]
-        self.weights, self.losses, self.gap = np.full(len(POOL), 1 / len(POOL)), np.zeros(8), 0.0
+        self.points = [self.x for _ in STEP_SIZES]
+        self.weights, self.losses, self.gap = (
+            np.full(len(STEP_SIZES), 1 / len(STEP_SIZES)),
+            np.zeros(8),
+            0.0,
+        )
         self.S = self.D = 0.0
 
     def update(self, c: np.ndarray, expected: list[Row], wanted: Any, kept: Any) -> None:
@@ -56,7 +60,7 @@ class Transcription:
 
     def _step(self, points: list[Any], c: np.ndarray, rows: coldq.Affine, weight: float) -> None:
         self.points = []
-        for point, size in zip(points, POOL, strict=True):
+        for point, size in zip(points, STEP_SIZES, strict=True):
             alpha = size * math.sqrt(self.S) / self.R
             scale = self.D + 2.0 * alpha * self.R
             step = coldq.penalised_step(point, c / scale, alpha / scale, weight, rows, self.domain)
@@ -85,7 +89,7 @@ def test_decisions_are_those_of_the_rule_that_is_written_down(q) -> None:
             rule.reduce([float(m) for m in state.margin])
         assert np.allclose(state.x, plain.x, rtol=0.0, atol=1e-7)
         plain.x, plain.points = state.x, list(state.points)
-        in_use = plain.weights[POOL.index(float(state.step_size))]  # experts may tie
+        in_use = plain.weights[STEP_SIZES.index(float(state.step_size))]  # experts may tie
         assert in_use >= plain.weights.max() * (1.0 - 1e-9)
     assert reduced < 20
 

@@ -20,7 +20,7 @@ KINDS = ("rate", "no margin", "forecast", "function", "late", "measured", "gradi
 def learner_of(kind: str) -> Any:
     forecasts: Any = coldq.forecasts.DEFAULT
     if kind == "function":
-        forecasts = (*coldq.forecasts.SMALL, lambda limits: limits[-3:].mean(axis=0))
+        forecasts = (*coldq.forecasts.SMALL_MEMORY, lambda limits: limits[-3:].mean(axis=0))
     X = coldq.Box(0.0, [9.0, 8.0, 7.0])
     return coldq.SelfTuning(X, None if kind == "no margin" else 0.1, forecasts=forecasts)
 

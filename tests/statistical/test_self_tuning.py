@@ -15,7 +15,7 @@ import pytest
 import coldq
 from coldq.evaluation.compare import first_scored
 from coldq.evaluation.scores import score
-from coldq.learners.foresight_state import OVERDRAFT, STRETCH
+from coldq.learners.forecast_state import OVERDRAFT, STRETCH
 from coldq.paper.rates.growth import growth
 from coldq.paper.rates.settings import GRID, SQUARE, Row
 from coldq.problems import (
@@ -80,7 +80,7 @@ def test_the_rate_is_kept_where_volatility_changes(q: float) -> None:
 @pytest.mark.parametrize("q", [0.1, 0.05, 0.02, 0.01])
 def test_the_second_half_of_a_long_run_keeps_the_rate(q: float, kind: str) -> None:
     setting, slots = Setting(kind), 50_000
-    learner = coldq.SelfTuning(setting.domain, q, forecasts=coldq.forecasts.SMALL)
+    learner = coldq.SelfTuning(setting.domain, q, forecasts=coldq.forecasts.SMALL_MEMORY)
     late = []
     for demands, most in ((STREAMS, 1.15), (ADVERSARIES, 1.3)):
         run = Run(learner, setting, demands, 4 if kind == "box" else 1, slots)

@@ -12,7 +12,7 @@ from coldq.evaluation.compare import comparisons, count_of, first_scored
 from coldq.evaluation.comparison import Comparison
 from coldq.evaluation.named import PROBLEMS, is_own, named_problem
 from coldq.evaluation.report.files import plain, write_comparison
-from coldq.learners.foresight import rate_of
+from coldq.learners.forecast_margins import rate_of
 
 PAGE_MODULES = ("jinja2", "matplotlib", "pyarrow")  # what pictures, tables and a page need
 

@@ -33,7 +33,7 @@ from coldq.evaluation.rivals import TUNING_PASSES, Choice, Tuned, tune
 from coldq.evaluation.safety_margins import MarginScore, tune_safety_margin
 from coldq.evaluation.scores import COMPARATORS, Score, Setting
 from coldq.learners import CATALOGUE, COLDQ, RECOO, BestResponse, SafetyMargin, SelfTuning
-from coldq.learners.foresight import rate_of
+from coldq.learners.forecast_margins import rate_of
 from coldq.simulation.loop import seed_tuple
 
 DEFAULT_SEEDS = (0, 1, 2, 3, 4)  # of a problem that differs from seed to seed

@@ -11,8 +11,8 @@ from coldq.base.arrays import Array, real_array
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Constraint, Domain, Problem, require_problem
 from coldq.learners.best_response import BestResponse
-from coldq.learners.foresight import rate_of
-from coldq.learners.kept_rows import slack_at
+from coldq.learners.enforced_rows import slack_at
+from coldq.learners.forecast_margins import rate_of
 from coldq.simulation.loop import seed_tuple
 from coldq.simulation.replay import replay
 

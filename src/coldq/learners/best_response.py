@@ -1,4 +1,4 @@
-"""What is done today: the best decision for the last slot, with a safety margin."""
+"""Capacity planned by hand: the best decision for the last slot, with a safety margin."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from coldq.slot.minimisers import nearest_minimiser
 from coldq.slot.step import solve
 from coldq.solver.cascade import FEW_ROWS
 
-NEAR = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
-ROUNDS = 40
+PROXIMAL_WEIGHT = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
+MAX_PROXIMAL_STEPS = 40
 
 on_a_box = Contraction(
     "least_violation",
-    "The same in one call, of (near, A, b, lower, upper, width, by_slope); NaN without an answer.",
+    "A decision of least violation, or NaN, of (near, A, b, lower, upper, width, by_slope).",
 )
 
 
@@ -181,9 +181,9 @@ def least_violation(g: Any, domain: Domain, near: Array, *, by_slope: bool = Fal
         slopes = slopes * weights
     slope = slopes.max(axis=-1, initial=0.0)
     width = _width(domain)
-    alpha = NEAR * np.where(slope > 0.0, slope, 1.0) / width
+    alpha = PROXIMAL_WEIGHT * np.where(slope > 0.0, slope, 1.0) / width
     zero, moving = np.zeros(x.shape), np.ones(x.shape[:-1], bool)
-    for _ in range(ROUNDS):
+    for _ in range(MAX_PROXIMAL_STEPS):
         step = solve(x, zero, alpha, weights, g, domain).x
         # Each instance ends by itself, so that its bits do not depend on those beside it.
         still = np.abs(step - x).max(axis=-1) <= 1e-12 * width

@@ -128,7 +128,7 @@ def require(holds: Any, sentence: str) -> None:
 
 
 def update_is_pure(case: Case) -> None:
-    """The same state and feedback give the same answer twice, and stay as they were."""
+    """A state and a feedback give one answer however often, and stay as they were."""
     state = case.init((3,))
     for slot in range(1, SLOTS + 1):
         revealed = case.feedback(slot)

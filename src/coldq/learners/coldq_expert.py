@@ -97,7 +97,7 @@ class COLDQExpert(ExpertLearner):
 
     @property
     def assumptions(self) -> DoublyBounded:
-        """What the corollary asks of its runs: that of COLDQ, of every expert."""
+        """What the corollary asks of its runs: what COLDQ does of every expert."""
         pool = self._pool_of(1)  # whose alpha has a row for each expert
 
         def queues(trace: Any) -> tuple[Array, str]:

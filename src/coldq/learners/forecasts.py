@@ -31,7 +31,7 @@ from coldq.slot.constraints import (
     Stacked,
 )
 
-LONGEST = 100_000  # slots that a forecast may look back
+MAX_LAG = 100_000  # slots that a forecast may look back
 
 
 @describable
@@ -98,8 +98,8 @@ class Periodic:
 
     def __post_init__(self) -> None:
         period = whole_number("period", self.period, 2)
-        if period > LONGEST:
-            raise InvalidInput(f"period must be at most {LONGEST} slots, but is {period}")
+        if period > MAX_LAG:
+            raise InvalidInput(f"period must be at most {MAX_LAG} slots, but is {period}")
         object.__setattr__(self, "period", period)
 
 
@@ -169,8 +169,8 @@ class Own:
         if not callable(self.function):
             raise InvalidInput(f"a forecast of your own is a function, not {self.function!r:.200}")
         slots = whole_number("slots", self.slots, 1)
-        if slots > LONGEST:
-            raise InvalidInput(f"slots must be at most {LONGEST}, but is {slots}")
+        if slots > MAX_LAG:
+            raise InvalidInput(f"slots must be at most {MAX_LAG}, but is {slots}")
         object.__setattr__(self, "slots", slots)
 
 
@@ -178,7 +178,7 @@ KINDS = (Last, MovingAverage, Trend, Robust, Seasonal, SeasonalChange, Regressio
 PERIODS = (7, 12, 24, 48, 96, 144, 168, 288, 336, 672, 1440, 2016)  # days and weeks, in slots
 
 # What keeps a few numbers a row: for those who have a million tenants.
-SMALL = (
+SMALL_MEMORY = (
     Last(),
     *(MovingAverage(w) for w in (0.5, 0.25, 0.12, 0.06, 0.03)),
     Trend(0.1),
@@ -187,7 +187,7 @@ SMALL = (
     Robust(0.03),
 )
 DEFAULT = (
-    *SMALL,
+    *SMALL_MEMORY,
     *(kind(period) for period in PERIODS for kind in (Seasonal, SeasonalChange)),
     Regression(),
 )

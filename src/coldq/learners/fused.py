@@ -16,7 +16,7 @@ from numpy import int64, maximum
 
 from coldq.base.arrays import Array, all_finite, put
 from coldq.base.errors import InvalidInput, StepFailed
-from coldq.learners.foresight_state import KIND, SINCE
+from coldq.learners.forecast_state import KIND, SINCE
 from coldq.learners.recent import Recent
 from coldq.learners.state import QueueState, queue_state
 from coldq.slot.constraints import Affine
@@ -218,7 +218,7 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
     if revealed is None or type(learner.domain) is not Box:
         return None
     played, vector, matrix, levels, rows, g = revealed
-    domain, x, t, own, ahead = learner.domain, state.x, state.t, None, learner._ahead
+    domain, x, t, own, ahead = learner.domain, state.x, state.t, None, learner._margins
     if feedback.forecast is not None:
         own = feedback.forecast.constraint
         if (

@@ -36,7 +36,7 @@ from coldq.base.protocols import Domain, Problem, require_problem
 from coldq.learners.card import Card
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.fingerprint import KEY, Fingerprint, recognised, warn_unknown
-from coldq.learners.state import MORE, DualState, QueueState, State, parts_of
+from coldq.learners.state import GROWING_AXIS, DualState, QueueState, State, parts_of
 from coldq.slot.domains import diameter_of, require_domain
 from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Power, Schedule, as_schedule, value_at
@@ -46,7 +46,7 @@ FILL_UP = (
     "0'x <= b"
 )
 BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
-SHORT = 64
+MAX_LISTED_MEMBERS = 64  # of a batch: so short a list is searched before NumPy begins
 ARRAYS = slice(1, -2, 2)  # the places of the arrays in what fills a state
 STATE_IS_MADE = State.__post_init__
 ONE = np.ones(())
@@ -183,7 +183,7 @@ class Learner(Value):
         """
         rows = self._count(n_constraints)
         t, x = self.first_slot(start, batch)
-        lengths = {"N": rows, "p": x.shape[-1], MORE: 0}
+        lengths = {"N": rows, "p": x.shape[-1], GROWING_AXIS: 0}
         own = list(self.state_type.axes().values())[2:]
         zeros = (np.zeros((*t.shape, *(lengths[axis] for axis in names))) for names in own)
         return self.new_state(t, x, *zeros)
@@ -581,7 +581,7 @@ def has_first(t: Any) -> bool:
     try:
         if t.ndim == 0:
             return bool(t == 1)
-        if t.ndim == 1 and t.size < SHORT:  # experts, say: a list is searched before NumPy begins
+        if t.ndim == 1 and t.size < MAX_LISTED_MEMBERS:
             return 1 in t.tolist()
         return t.size > 0 and bool(t.min() == 1)
     except AttributeError:

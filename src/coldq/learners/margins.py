@@ -17,9 +17,9 @@ from coldq.base.arrays import Array, Value, fraction, non_negative, positive, wh
 from coldq.base.describe import describable
 from coldq.learners.limit_forecasts import share_of_one, smoothed
 
-WINDOW = 1000  # errors
-RECENT = 100  # errors whose largest is the unit of a step
-STEEPEST = 1.5  # radians: the tangent is 14 there, where the paper's margin becomes infinite
+DEFAULT_WINDOW = 1000  # errors
+UNIT_WINDOW = 100  # errors whose largest is the unit of a step
+MAX_ANGLE = 1.5  # radians: the tangent is 14 there, where the paper's margin becomes infinite
 
 
 class Judged(NamedTuple):
@@ -111,7 +111,7 @@ class RollingQuantile(Margin):
     weight: Array | None
 
     def __init__(
-        self, level: ArrayLike, window: int = WINDOW, weight: ArrayLike | None = None
+        self, level: ArrayLike, window: int = DEFAULT_WINDOW, weight: ArrayLike | None = None
     ) -> None:
         self._set(
             level=fraction("level", level),
@@ -184,7 +184,9 @@ class AdaptiveConformal(Margin):
     window: int
     numbers = 1
 
-    def __init__(self, level: ArrayLike, step: ArrayLike = 0.005, window: int = WINDOW) -> None:
+    def __init__(
+        self, level: ArrayLike, step: ArrayLike = 0.005, window: int = DEFAULT_WINDOW
+    ) -> None:
         self._set(
             level=fraction("level", level),
             step=positive("step", step),
@@ -242,7 +244,7 @@ class ConformalPID(Margin):
     step: Array
     gain: Array
     saturation: Array
-    kept = RECENT
+    kept = UNIT_WINDOW
     numbers = 2
 
     def __init__(
@@ -274,7 +276,7 @@ class ConformalPID(Margin):
         total = numbers[..., 1] + e
         slots = np.maximum(now.t - 1, 1)
         slower = (np.log(slots + 1.0) / (self.saturation * (slots + 1.0)))[..., None]
-        angle = np.clip(total * slower, -STEEPEST, STEEPEST)
+        angle = np.clip(total * slower, -MAX_ANGLE, MAX_ANGLE)
         margin = tracker + self.gain[..., None] * largest * np.tan(angle)
         return margin, np.stack([tracker, np.broadcast_to(total, tracker.shape)], axis=-1)
 

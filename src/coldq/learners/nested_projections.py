@@ -14,7 +14,7 @@ from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.learner import Algorithm, Place, require_finite, step_of
-from coldq.learners.state import MORE, State, axes
+from coldq.learners.state import GROWING_AXIS, State, axes
 from coldq.slot.constraints import Kind
 from coldq.slot.domains import Box, require_single
 from coldq.slot.feedback import Feedback
@@ -30,8 +30,8 @@ class NestedState(State):
     Members of a batch may keep different numbers of rows; the rest are rows of zeros.
     """
 
-    A: Array = field(metadata=axes(MORE, "p"))
-    b: Array = field(metadata=axes(MORE))
+    A: Array = field(metadata=axes(GROWING_AXIS, "p"))
+    b: Array = field(metadata=axes(GROWING_AXIS))
     values: Array
 
 

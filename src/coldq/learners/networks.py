@@ -29,7 +29,7 @@ from coldq.slot.feedback import Feedback
 from coldq.slot.losses import LeastSquares, Quadratic, Smooth
 
 NO_NETWORKX = "from_networkx needs NetworkX: install it with pip install 'coldq[networks]'"
-SUMS_TO_ONE = 1e-12  # how far the sum of n weights may be from 1, for each of them
+MAX_SUM_ERROR = 1e-12  # how far the sum of n weights may be from 1, for each of them
 
 
 def path(n: int) -> np.ndarray:
@@ -156,7 +156,7 @@ def mixing_matrix(given: ArrayLike, n: int | None = None) -> Array:
         raise InvalidInput(f"mixing must not be negative, but has the entry {W.min()}")
     for name, sums in (("row", W.sum(axis=1)), ("column", W.sum(axis=0))):
         off = np.abs(sums - 1.0)
-        if off.max() > SUMS_TO_ONE * len(W):
+        if off.max() > MAX_SUM_ERROR * len(W):
             worst = int(off.argmax())
             raise InvalidInput(
                 f"the {name}s of mixing must sum to 1, but {name} {worst} sums to {sums[worst]:.6g}"

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from coldq.base.arrays import Array
 from coldq.base.contractions import Contraction
 
-ALIKE = 1e-10  # losses of the pool, relative to R |d|, that rounding alone may make
+MAX_ROUNDING_LOSS = 1e-10  # losses of the pool, relative to R |d|, that rounding alone may make
 GAP, SQUARES, STEEPEST, HEAVIEST = range(4)  # the entries of a hedge
-HEDGE = 4
+HEDGE_SIZE = 4
 
 weigh_pool = Contraction("weigh", "A pool after a slot, see :func:`weigh`.")
 play = Contraction(

@@ -10,7 +10,7 @@ import numpy as np
 from coldq.base.arrays import Array
 from coldq.solver.api import recall
 
-BLOCK = 64  # slots
+BLOCK_LENGTH = 64  # slots
 
 
 class Recent:
@@ -32,8 +32,8 @@ class Recent:
         if isinstance(given, cls):
             return given
         whole = np.asarray(given)
-        starts = range(0, whole.shape[-1], BLOCK)
-        blocks = [np.ascontiguousarray(whole[..., a : a + BLOCK]) for a in starts]
+        starts = range(0, whole.shape[-1], BLOCK_LENGTH)
+        blocks = [np.ascontiguousarray(whole[..., a : a + BLOCK_LENGTH]) for a in starts]
         for block in blocks:
             block.flags.writeable = False
         return cls(tuple(blocks), whole.shape)
@@ -41,10 +41,10 @@ class Recent:
     @classmethod
     def zeros(cls, shape: tuple[int, ...], slots: int) -> Recent:
         """No limits yet, with room for so many slots at least."""
-        count = -(-slots // BLOCK)
-        block = np.zeros((*shape, BLOCK))
+        count = -(-slots // BLOCK_LENGTH)
+        block = np.zeros((*shape, BLOCK_LENGTH))
         block.flags.writeable = False
-        return cls((block,) * count, (*shape, count * BLOCK))
+        return cls((block,) * count, (*shape, count * BLOCK_LENGTH))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         """The whole array."""
@@ -64,7 +64,7 @@ class Recent:
 
     @property
     def dtype(self) -> np.dtype:
-        """That of its numbers."""
+        """The type of its numbers."""
         return np.dtype(np.float64)
 
     def recall(
@@ -83,6 +83,6 @@ class Recent:
         return Recent.of(whole), found
 
     def members(self, where: tuple[np.ndarray, ...]) -> Recent:
-        """Those of some members of a batch."""
+        """The recent limits of some members of a batch."""
         blocks = tuple(block[where] for block in self.blocks)
         return Recent(blocks, (*where[0].shape, *self.shape[-2:]))

@@ -14,10 +14,10 @@ from coldq.base.errors import Infeasible, InvalidInput
 from coldq.base.protocols import Domain
 from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import CONSTRAINT, WHOLE_CONSTRAINT, Card, reference
+from coldq.learners.enforced_rows import TOLERANCE, enforced, keeps, margin_kept, slack_at
+from coldq.learners.forecast_margins import ForecastMargins
+from coldq.learners.forecast_state import STRETCH, ForecastState
 from coldq.learners.forecasts import DEFAULT, Last
-from coldq.learners.foresight import Foresight
-from coldq.learners.foresight_state import STRETCH, ForesightState
-from coldq.learners.kept_rows import TOLERANCE, enforced, keeps, margin_kept, slack_at
 from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.state import State, parted
 from coldq.slot.domains import scale_of
@@ -28,8 +28,8 @@ BIBTEX = reference("gibbs2021adaptive", "lekeufack2023conformal")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class AheadState(ForesightState):
-    """What looks ahead, and the state of the learner inside."""
+class ForecastingState(ForecastState):
+    """What :class:`Forecasting` remembers, and the state of the learner inside."""
 
     version: ClassVar[int] = 2
 
@@ -41,8 +41,8 @@ class Forecasting(Learner):
     """A learner whose step uses the constraint expected next, not the last one.
 
     Its queue and whatever else it computes from values sees g_t(x_t) itself. Forecasts are judged
-    by their surprises, see :mod:`~coldq.learners.foresight`; a :class:`~coldq.Forecast` that comes
-    with the feedback is one of them.
+    by their surprises, see :mod:`~coldq.learners.forecast_margins`; a :class:`~coldq.Forecast` that
+    comes with the feedback is one of them.
 
     Parameters
     ----------
@@ -69,25 +69,25 @@ class Forecasting(Learner):
         certainty="exact",
         bibtex=BIBTEX,
     )
-    state_type = AheadState
+    state_type = ForecastingState
     learner: Any
     domain: Domain
     forecasts: tuple[Any, ...]
     horizon: int | None
-    _ahead: ClassVar[Foresight]  # set for each
+    _margins: ClassVar[ForecastMargins]  # set for each
     _R: ClassVar[Any]
 
     def __init__(self, learner: Any, forecasts: Any = DEFAULT) -> None:
-        self._set_inside(learner, Foresight(forecasts, None, TOLERANCE))
+        self._set_inside(learner, ForecastMargins(forecasts, None, TOLERANCE))
 
-    def _set_inside(self, learner: Any, ahead: Foresight) -> None:
+    def _set_inside(self, learner: Any, ahead: ForecastMargins) -> None:
         if not is_learner(learner) or WHOLE_CONSTRAINT not in learner.card.needs:
             raise InvalidInput(
                 f"{type(self).__name__} needs a learner with a step on the whole constraint, such "
                 f"as COLDQ or RECOO, but got {learner!r:.200}"
             )
         state_type = getattr(learner, "state_type", object)
-        looks = issubclass(state_type, ForesightState) or getattr(learner, "looks_ahead", False)
+        looks = issubclass(state_type, ForecastState) or getattr(learner, "looks_ahead", False)
         if looks or not issubclass(state_type, State):
             raise InvalidInput(
                 f"{type(self).__name__} takes a learner that does not look ahead itself and whose "
@@ -102,23 +102,25 @@ class Forecasting(Learner):
             forecasts=ahead.forecasts,
             horizon=learner.horizon,
             card=card,
-            _ahead=ahead,
+            _margins=ahead,
             _R=scale_of(learner.domain.diameter),
         )
 
-    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> AheadState:
+    def init(self, n_constraints: int, start: Place = None, batch: Shape = ()) -> ForecastingState:
         """The state before slot 1, that of the learner inside with it."""
         rows = self._count(n_constraints)
         inner = self.learner.init(n_constraints, start, batch)
         t, x = np.array(inner.t), np.array(inner.x)
-        return self.new_state(t, x, *self._ahead.first(x.shape[:-1], rows), inner)
+        return self.new_state(t, x, *self._margins.first(x.shape[:-1], rows), inner)
 
-    def update(self, state: AheadState, feedback: Feedback, played: Place = None) -> AheadState:
+    def update(
+        self, state: ForecastingState, feedback: Feedback, played: Place = None
+    ) -> ForecastingState:
         """The state of the next slot."""
         self._require_own(state, feedback)
         if feedback.slot is not None:
             self._require_slot(feedback.slot, state.t)
-        seen = self._ahead.look(self, state, feedback, played)
+        seen = self._margins.look(self, state, feedback, played)
         place, short = self._place(state, played), np.zeros(state.t.shape, bool)
         try:
             inner = self._inside(state, feedback, seen, place)
@@ -128,9 +130,11 @@ class Forecasting(Learner):
             inner = self._inside(state, feedback, seen, place)
         x, margin, reduced = self._projected(seen, np.array(inner.x))
         seen = seen._replace(margin=margin)
-        return self.new_state(state.t + 1, x, *self._ahead.arrays(x, seen, short | reduced), inner)
+        return self.new_state(
+            state.t + 1, x, *self._margins.arrays(x, seen, short | reduced), inner
+        )
 
-    def _inside(self, state: AheadState, feedback: Feedback, seen: Any, place: Array) -> Any:
+    def _inside(self, state: ForecastingState, feedback: Feedback, seen: Any, place: Array) -> Any:
         """The state of the learner inside after a slot."""
         both: Any = Anticipated(feedback.constraint, seen.expected.tightened(seen.margin))
         elsewhere = {} if np.array_equal(place, state.inner.x) else {"played": place}
@@ -139,7 +143,7 @@ class Forecasting(Learner):
 
     def _with_room(self, seen: Any, x: Array) -> tuple[Array, np.ndarray]:
         """A margin that leaves the rows a common point, beyond doubt, and where it is reduced."""
-        tolerance = self._ahead.tolerance
+        tolerance = self._margins.tolerance
         margin, whole, reduced, point = margin_kept(
             seen.expected, seen.margin, seen.worst, self.domain, x, tolerance
         )
@@ -153,33 +157,33 @@ class Forecasting(Learner):
         broken = seen.tally[..., STRETCH] > 0.0
         if broken.any():
             tight = seen.expected.tightened(seen.margin)
-            broken &= ~keeps(tight, x, self._R, self._ahead.tolerance)
+            broken &= ~keeps(tight, x, self._R, self._margins.tolerance)
         if not broken.any():
             return x, seen.margin, np.zeros(broken.shape, bool)
         one = x[..., None, :]
         found, margin, reduced = enforced(
             seen.expected, seen.margin, seen.worst, one, np.zeros(one.shape),
-            np.ones(one.shape[:-1]), broken, self.domain, x, self._ahead.tolerance,
+            np.ones(one.shape[:-1]), broken, self.domain, x, self._margins.tolerance,
         )  # fmt: skip
         return np.where(broken[..., None], found[..., 0, :], x), margin, reduced
 
     def _batch(self) -> Shape:
         return getattr(self.learner, "_batch", tuple)()
 
-    def _restore(self, arrays: Mapping[str, Any]) -> AheadState:
+    def _restore(self, arrays: Mapping[str, Any]) -> ForecastingState:
         mine, inside = parted(arrays, "inner")
-        own = ForesightState.names()
+        own = ForecastState.names()
         if set(mine) != set(own):
             raise InvalidInput(
                 f"the arrays must be {sorted(own)} and those of the learner inside, but are "
                 f"{sorted(map(str, arrays))}"
             )
         inner = self.learner._restore(inside)
-        found = self._checked(ForesightState, mine)
+        found = self._checked(ForecastState, mine)
         if inner.batch != found["x"].shape[:-1]:
             raise InvalidInput("the learner inside must have the batch of the state around it")
         state = self.new_state(*found.values(), inner)
-        self._ahead.require_sound(state)
+        self._margins.require_sound(state)
         return state
 
 
@@ -225,10 +229,10 @@ class SafetyMargin(Forecasting):
     ) -> None:
         if violation_rate is None:
             raise InvalidInput("SafetyMargin needs a violation_rate; coldq.Forecasting has none")
-        ahead = Foresight(forecasts, violation_rate, tolerance)
+        ahead = ForecastMargins(forecasts, violation_rate, tolerance)
         self._set_inside(learner, ahead)
         self._set(violation_rate=ahead.violation_rate, tolerance=ahead.tolerance)
 
-    def bound_report(self, state: AheadState, delay: int = 0) -> dict[str, Any]:
+    def bound_report(self, state: ForecastingState, delay: int = 0) -> dict[str, Any]:
         """The violation budget beside its bounds, as :meth:`coldq.SelfTuning.bound_report`."""
-        return self._ahead.bound_report(state, delay)
+        return self._margins.bound_report(state, delay)

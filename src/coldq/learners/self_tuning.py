@@ -13,21 +13,21 @@ from coldq.base.contractions import dot
 from coldq.base.errors import InvalidInput, UnlikelyUnits, warn
 from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.forecasts import DEFAULT, Last
-from coldq.learners.foresight import (
-    Foresight,
+from coldq.learners.enforced_rows import TOLERANCE, enforced, keeps
+from coldq.learners.forecast_margins import (
+    ForecastMargins,
     given_constraint,
     require_cores,
     whole,
 )
-from coldq.learners.foresight_state import ForesightState
+from coldq.learners.forecast_state import ForecastState
+from coldq.learners.forecasts import DEFAULT, Last
 from coldq.learners.fused import tuned_at_once
-from coldq.learners.kept_rows import TOLERANCE, enforced, keeps
 from coldq.learners.learner import Algorithm, Place, Shape
 from coldq.learners.pool import (
-    ALIKE,
     HEAVIEST,
-    HEDGE,
+    HEDGE_SIZE,
+    MAX_ROUNDING_LOSS,
     SQUARES,
     STEEPEST,
     play,
@@ -40,16 +40,17 @@ from coldq.slot.feedback import Feedback, Forecast
 from coldq.slot.losses import Linear
 from coldq.slot.step import solve
 
-POOL = tuple(4.0**-k for k in range(-1, 7))
-WEIGHT = 100.0  # the price of a row of slope 1 against a loss whose step has a slope below 1
-DOUBTFUL = 1e4  # times as wide as another: the narrow coordinate hardly counts in a step
-FLAT = 1e-6  # of the steepest slope seen: a row as flat as this at x_t is not flat elsewhere
+STEP_SIZES = tuple(4.0**-k for k in range(-1, 7))
+ROW_PRICE = 100.0  # the price of a row of slope 1 against a loss whose step has a slope below 1
+WARNED_WIDTH_RATIO = 1e4  # of two coordinates: the narrow one hardly counts in a step
+MIN_SLOPE_SHARE = 1e-6  # of the steepest slope seen: a row so flat at x_t is steeper elsewhere
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class SelfTuningState(ForesightState):
-    """What looks ahead, and the pool: `points` (K, p), their `weights` and summed `losses` (K).
+class SelfTuningState(ForecastState):
+    """The state of :class:`SelfTuning`: what forecasts and margins keep, and the pool.
 
+    The pool's are `points` (K, p), their `weights` and summed `losses` (K).
     `hedge` has the hedge's mixability gap, the sum of squared gradients, the largest gradient, and
     the step size of most weight. `slopes` (N) are the steepest that rows have been.
     """
@@ -64,7 +65,7 @@ class SelfTuningState(ForesightState):
 
     @property
     def step_size(self) -> Array:
-        """That of the pool with the greatest weight, in units of ``sqrt(S) / R``."""
+        """The step of the pool with the greatest weight, in units of ``sqrt(S) / R``."""
         return self.hedge[..., HEAVIEST]
 
 
@@ -78,7 +79,8 @@ class SelfTuning(Algorithm):
     2. Slot t is violated if any ``g_t^n(x_t)`` is above 1e-8 times the size of its terms. It is
        booked against the error budget (:mod:`~coldq.learners.error_budget`), unless it was
        infeasible: no decision kept g_t.
-    3. Forecasts of g_{t+1} are judged, and the best is taken (:mod:`~coldq.learners.foresight`).
+    3. Forecasts of g_{t+1} are judged, and the best is taken
+       (:mod:`~coldq.learners.forecast_margins`).
     4. The margin is ``lambda sigma^n``, lambda by adaptive conformal inference; the largest
        surprises M^n at least where the budget is spent.
     5. A pool of step sizes c = 4, 1, ..., 4^-6 is weighted by AdaHedge on ``<d, x^c - x_t>``.
@@ -89,7 +91,7 @@ class SelfTuning(Algorithm):
 
     7. x_{t+1} is the weighted mean of the pool. If it breaks a row, all step again with the rows
        enforced; where these have no common point, x_{t+1} keeps all limits so far, or, if no
-       decision does, is *reduced* (:mod:`~coldq.learners.kept_rows`).
+       decision does, is *reduced* (:mod:`~coldq.learners.enforced_rows`).
 
     Decisions do not depend on the units of the loss or of any row. Where a coordinate of a box is
     100 times as wide as another, all of this is in units in which they are about as wide. What has
@@ -166,7 +168,7 @@ class SelfTuning(Algorithm):
     pool: Array
     tolerance: float
     horizon: int | None
-    _ahead: ClassVar[Foresight]  # set for each
+    _margins: ClassVar[ForecastMargins]  # set for each
     _R: ClassVar[Array]
     _units: ClassVar[Array | None]
     _inside: ClassVar[Any]
@@ -177,7 +179,7 @@ class SelfTuning(Algorithm):
         violation_rate: float | None = None,
         *,
         forecasts: Any = DEFAULT,
-        pool: ArrayLike = POOL,
+        pool: ArrayLike = STEP_SIZES,
         tolerance: float = TOLERANCE,
     ) -> None:
         require_single(domain, "SelfTuning")
@@ -188,7 +190,7 @@ class SelfTuning(Algorithm):
         sizes = real_array("pool", pool, 1)
         if sizes.ndim != 1 or not sizes.size or not (sizes > 0.0).all():
             raise InvalidInput(f"pool must be some positive step sizes, but is {pool!r:.200}")
-        ahead = Foresight(forecasts, violation_rate, tolerance)
+        ahead = ForecastMargins(forecasts, violation_rate, tolerance)
         inside = None
         if units is not None:
             inside = SelfTuning(
@@ -202,7 +204,7 @@ class SelfTuning(Algorithm):
             forecasts=ahead.forecasts,
             pool=sizes,
             tolerance=ahead.tolerance,
-            _ahead=ahead,
+            _margins=ahead,
             _R=np.array(R),
             _units=units,
             _inside=inside,
@@ -214,10 +216,10 @@ class SelfTuning(Algorithm):
         t, x = self.first_slot(start, batch)
         lead, K = t.shape, self.pool.size
         points = np.repeat(x[..., None, :], K, axis=-2)
-        hedge = np.zeros((*lead, HEDGE))
+        hedge = np.zeros((*lead, HEDGE_SIZE))
         hedge[..., HEAVIEST] = self.pool[0]
         return self.new_state(
-            t, x, *self._ahead.first(lead, rows), np.zeros((*lead, rows)), points, hedge,
+            t, x, *self._margins.first(lead, rows), np.zeros((*lead, rows)), points, hedge,
             np.zeros((*lead, K)), np.full((*lead, K), 1.0 / K),
         )  # fmt: skip
 
@@ -236,7 +238,7 @@ class SelfTuning(Algorithm):
         gradient = self.gradient_of(state, feedback, played)
         if self._units is not None:
             return self._update_in_units(self._units, state, gradient, feedback, played)
-        seen = self._ahead.look(self, state, feedback, played)
+        seen = self._margins.look(self, state, feedback, played)
         pool = weigh(gradient, state, self.pool, self._R)
         points, slopes = self._step(state, pool, seen)
         x = play(pool.weights, points)
@@ -251,7 +253,7 @@ class SelfTuning(Algorithm):
             x = np.where(broken[..., None], play(pool.weights, points), x)
             seen = seen._replace(margin=margin)
         return self.new_state(
-            state.t + 1, x, *self._ahead.arrays(x, seen, reduced), slopes, points, pool.hedge,
+            state.t + 1, x, *self._margins.arrays(x, seen, reduced), slopes, points, pool.hedge,
             pool.losses, pool.weights,
         )  # fmt: skip
 
@@ -259,7 +261,7 @@ class SelfTuning(Algorithm):
         self, units: Array, state: SelfTuningState, gradient: Array, feedback: Feedback,
         played: Place,
     ) -> SelfTuningState:  # fmt: skip
-        """The same in units in which all coordinates are about as wide."""
+        """The state of the next slot, in units in which all coordinates are about as wide."""
         n = state.margin.shape[-1]
         self.values_of(state, feedback, state.margin.shape, played)  # says what is wrong
         given = given_constraint(feedback, n)
@@ -290,7 +292,7 @@ class SelfTuning(Algorithm):
         )
         alpha = np.ascontiguousarray(np.moveaxis(pool.alphas, -1, 0))
         tight = seen.expected.tightened(seen.margin)
-        step = solve(center, direction, alpha, WEIGHT / rho, tight, self.domain)
+        step = solve(center, direction, alpha, ROW_PRICE / rho, tight, self.domain)
         return np.ascontiguousarray(np.moveaxis(step.x, 0, -2)), slopes
 
     def _slopes(self, state: SelfTuningState, expected: Any) -> tuple[Array, Array]:
@@ -299,7 +301,7 @@ class SelfTuning(Algorithm):
         J = np.ascontiguousarray(np.broadcast_to(expected.jacobian(state.x), shape))
         norms = np.sqrt(dot(J, J))
         steepest = np.maximum(state.slopes, norms)
-        rho = np.maximum(norms, FLAT * steepest)
+        rho = np.maximum(norms, MIN_SLOPE_SHARE * steepest)
         if not rho.all():
             height = np.abs(expected.value(state.x)) / self._R
             rho = np.where(rho > 0.0, rho, np.where(height > 0.0, height, 1.0))
@@ -314,7 +316,7 @@ class SelfTuning(Algorithm):
         >>> float(found["overdraft"]), float(found["overdraft_bound"])
         (0.0, 5.0)
         """
-        return self._ahead.bound_report(state, delay)
+        return self._margins.bound_report(state, delay)
 
     def regret_bound(self, state: SelfTuningState, path_length: ArrayLike = 0.0) -> Array:
         """The most that the losses so far can be above those of decisions with such a path.
@@ -332,7 +334,7 @@ class SelfTuning(Algorithm):
         log = np.log(self.pool.size)
         squares, steepest = state.hedge[..., SQUARES], state.hedge[..., STEEPEST]
         spans = self.pool * (1.0 + 2.0 * path / R)[..., None] + 0.5 / self.pool
-        rounding = 2.0 * ALIKE * R * np.sqrt(squares * np.maximum(state.t - 1.0, 0.0))
+        rounding = 2.0 * MAX_ROUNDING_LOSS * R * np.sqrt(squares * np.maximum(state.t - 1.0, 0.0))
         root = R * np.sqrt(squares) * (spans.min(axis=-1) + np.sqrt(log))
         return np.asarray(root + R * steepest * (4.0 / 3.0 * log + 2.0) + rounding)
 
@@ -345,10 +347,11 @@ class SelfTuning(Algorithm):
         return self.violation_rate is None and self.forecasts == (Last(),)
 
     def require_sound(self, state: SelfTuningState) -> None:
-        self._ahead.require_sound(state)
+        self._margins.require_sound(state)
         K, n, p = self.pool.size, state.margin.shape[-1], self.domain.dim
         cores = {
-            "slopes": (n,), "points": (K, p), "hedge": (HEDGE,), "losses": (K,), "weights": (K,),
+            "slopes": (n,), "points": (K, p), "hedge": (HEDGE_SIZE,),
+            "losses": (K,), "weights": (K,),
         }  # fmt: skip
         require_cores(state, cores)
         if not self.domain.contains(state.points).all():
@@ -365,7 +368,7 @@ def _doubt_widths(domain: Domain) -> None:
     if not moving.size:
         return
     widest, narrowest = (moving[pick(width[moving])] for pick in (np.argmax, np.argmin))
-    if width[widest] >= DOUBTFUL * width[narrowest]:
+    if width[widest] >= WARNED_WIDTH_RATIO * width[narrowest]:
         warn(
             f"SelfTuning goes as far in one coordinate as in another, but coordinate {widest} is "
             f"{width[widest]:.3g} wide and coordinate {narrowest} {width[narrowest]:.3g}: choose "

@@ -19,7 +19,7 @@ from coldq.learners.state import State, axes
 from coldq.slot.domains import diameter_of, scale_of
 from coldq.slot.feedback import Feedback
 
-LARGEST = 230.0  # an exponent whose powers, 1e100, can still be squared and added up
+MAX_EXPONENT = 230.0  # an exponent whose powers, 1e100, can still be squared and added up
 
 
 def exponential_price(rate: Any, Q: Any) -> Array:
@@ -28,7 +28,7 @@ def exponential_price(rate: Any, Q: Any) -> Array:
     Only a row that is out of reach, or one far steeper than G, comes there. Steps are then as long
     as they can be, whatever the price, because they are measured by the gradients so far.
     """
-    return rate * np.exp(np.minimum(rate * np.asarray(Q), LARGEST))
+    return rate * np.exp(np.minimum(rate * np.asarray(Q), MAX_EXPONENT))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

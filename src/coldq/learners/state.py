@@ -15,7 +15,7 @@ from coldq.base.errors import InvalidInput, WrongState
 from coldq.base.notebook import html_table
 from coldq.learners.fingerprint import KEY, Fingerprint, require_same
 
-MORE = "more"  # the axis that grows
+GROWING_AXIS = "more"  # the axis that grows
 
 
 def axes(*names: str) -> dict[str, tuple[str, ...]]:
@@ -219,8 +219,8 @@ class State:
         self, name: str, mine: np.ndarray, theirs: np.ndarray, places: np.ndarray, axis: int
     ) -> np.ndarray:
         own = self.axes()[name]
-        if MORE in own:
-            mine, theirs = _filled_up(mine, theirs, own.index(MORE) - len(own))
+        if GROWING_AXIS in own:
+            mine, theirs = _filled_up(mine, theirs, own.index(GROWING_AXIS) - len(own))
         whole = np.array(mine)
         spots = (*(slice(None),) * axis, places)
         if np.shape(theirs) != whole[spots].shape:

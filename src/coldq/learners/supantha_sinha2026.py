@@ -22,7 +22,7 @@ from coldq.slot.step import solve
 
 BIBTEX = reference("supantha2026universal")
 HALF = np.array(0.5)
-NEAR = 1e-12  # of R: so close to X_t its nearest point is the decision but for rounding
+MAX_ROUNDING_DISTANCE = 1e-12  # of R: so close to X_t a decision is in it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -138,7 +138,7 @@ class SupanthaSinha2026(Algorithm):
         nearest = solve(x, np.zeros(x.shape), HALF, hard, feedback.constraint, self.domain).x
         apart = x - nearest
         length = np.sqrt(dot(apart, apart))[..., None]
-        outside = length > NEAR * self.domain.diameter
+        outside = length > MAX_ROUNDING_DISTANCE * self.domain.diameter
         return np.where(outside, apart / np.where(outside, length, 1.0), 0.0)
 
     def _restore(self, arrays: Mapping[str, Any]) -> SupanthaSinhaState:

@@ -14,7 +14,7 @@ from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.learner import Algorithm, Place, Shape, require_not_negative
 from coldq.learners.nested_projections import NestedProjections, NestedState, affine_rows
 from coldq.learners.sinha_vaze import SinhaVaze, SinhaVazeState
-from coldq.learners.state import MORE, State, axes
+from coldq.learners.state import GROWING_AXIS, State, axes
 from coldq.slot.constraints import Affine
 from coldq.slot.feedback import Feedback
 
@@ -25,8 +25,8 @@ class SwitchState(State):
     before the switch; Q and the sum of squared gradients after it; the latest values."""
 
     ccv: Array = field(metadata=axes())
-    A: Array = field(metadata=axes(MORE, "p"))
-    b: Array = field(metadata=axes(MORE))
+    A: Array = field(metadata=axes(GROWING_AXIS, "p"))
+    b: Array = field(metadata=axes(GROWING_AXIS))
     violation: Array = field(metadata=axes())
     squares: Array = field(metadata=axes())
     values: Array

@@ -24,7 +24,7 @@ from coldq.slot.constraints import (
 )
 from coldq.slot.domains import Box, Product
 
-UNLIKE = 100.0  # times as wide as another: what is round for both is far too long for the narrow
+MAX_WIDTH_RATIO = 100.0  # of two widths: a step that is round for both is too long for one
 
 
 def units_of(domain: Domain) -> Array | None:
@@ -36,7 +36,7 @@ def units_of(domain: Domain) -> Array | None:
     width = domain.box.upper - domain.box.lower  # type: ignore[attr-defined]
     widest = width.max(initial=0.0)
     width = np.where(width > 0.0, width, widest)
-    if not (0.0 < widest < np.inf) or widest < UNLIKE * width.min():
+    if not (0.0 < widest < np.inf) or widest < MAX_WIDTH_RATIO * width.min():
         return None
     return np.exp2(np.floor(np.log2(width)))
 

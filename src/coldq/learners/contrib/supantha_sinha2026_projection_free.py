@@ -28,7 +28,7 @@ from coldq.learners.supantha_sinha2026 import BIBTEX
 from coldq.slot.domains import diameter_of, require_single
 from coldq.slot.feedback import Feedback
 
-ALIKE = 1e-12  # of R |nabla|: a difference of surrogate losses below it is rounding
+MAX_ROUNDING_LOSS = 1e-12  # of R |nabla|: a difference of surrogate losses below it is rounding
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -162,7 +162,7 @@ class SupanthaSinha2026ProjectionFree(Algorithm):
         points = require_finite(self.domain.project(aim))
 
         lost = dot(nabla[..., None, :], state.points - x[..., None, :])
-        alike = (ALIKE * R * np.sqrt(square))[..., None]
+        alike = (MAX_ROUNDING_LOSS * R * np.sqrt(square))[..., None]
         lost = np.where(np.abs(lost) <= alike, 0.0, lost)
         gap = _mixed(state.losses, state.gap, lost, alike[..., 0])
         losses = state.losses + lost

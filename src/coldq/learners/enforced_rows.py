@@ -24,7 +24,7 @@ from coldq.slot.constraints.constraint import Kind
 from coldq.slot.step import solve
 
 TOLERANCE = 1e-8  # of a row's terms: a step lands on the boundary, and rounding must not count
-HALVINGS = 30  # of the share of a margin that leaves rows a common point
+N_HALVINGS = 30  # of the share of a margin that leaves rows a common point
 
 row_slack = Contraction(
     "row_slack", "The slack of rows, of (x, g, J, R, tolerance), see :func:`slack_at`."
@@ -107,7 +107,7 @@ def margin_kept(
 
     low, high = np.zeros(whole.shape), np.ones(whole.shape)
     point = np.where(whole, point, np.where(kept, there, least))
-    for _ in range(HALVINGS):
+    for _ in range(N_HALVINGS):
         middle = 0.5 * (low + high)
         there, has = tried(part(middle))
         low, high = np.where(has, middle, low), np.where(has, high, middle)

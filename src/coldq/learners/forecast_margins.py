@@ -1,4 +1,4 @@
-"""What learners share that look ahead: forecasts of the next constraint, and margins around them.
+"""Forecasts of the next constraint, and margins around them, which several learners share.
 
 At the end of slot t, with g_t revealed, forecasts made a slot before are judged at x_t. The
 surprise of row n is ``s^n = g_t^n(x_t) - forecast^n(x_t)``; sigma^n is the moving average of |s^n|,
@@ -34,10 +34,9 @@ import numpy as np
 from coldq.base.arrays import Array, Value, one_real
 from coldq.base.contractions import Contraction
 from coldq.base.errors import InvalidInput
+from coldq.learners.enforced_rows import has_common_point, members_of, room_of, slack_at
 from coldq.learners.error_budget import Budget, overdraft_bound
-from coldq.learners.forecaster import Forecaster, Kept
-from coldq.learners.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
-from coldq.learners.foresight_state import (
+from coldq.learners.forecast_state import (
     CHOSEN,
     FACTOR,
     IN_STRETCH,
@@ -46,9 +45,10 @@ from coldq.learners.foresight_state import (
     REDUCED_IN_STRETCH,
     SINCE,
     STRETCH,
-    TALLY,
+    TALLY_SIZE,
 )
-from coldq.learners.kept_rows import has_common_point, members_of, room_of, slack_at
+from coldq.learners.forecaster import Forecaster, Kept
+from coldq.learners.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
 from coldq.slot.constraints import Affine, Convex
 from coldq.slot.feedback import Feedback
 
@@ -98,7 +98,7 @@ class Outlook(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Foresight(Value):
+class ForecastMargins(Value):
     """The forecasts to choose from, the rate to keep, and when a row counts as violated."""
 
     forecasts: tuple[Any, ...]
@@ -126,7 +126,7 @@ class Foresight(Value):
 
     def first(self, batch: tuple[int, ...], n: int) -> tuple[Any, ...]:
         """The arrays of a first state, from `tally` to `recent`."""
-        tally, J = np.zeros((*batch, TALLY)), self.count
+        tally, J = np.zeros((*batch, TALLY_SIZE)), self.count
         tally[..., FACTOR] = first_factor(self.violation_rate)
         rows = [
             np.zeros((*batch, *size)) for size in ((n,),) * 4 + ((2, n), (n,), (J, n), (J, n), (J,))
@@ -254,7 +254,7 @@ class Foresight(Value):
         n, J = state.margin.shape[-1], self.count
         first = self.forecaster.first((), n)
         expected = {
-            "tally": (TALLY,), "entry": (2, n), "predicted": (J, n), "moments": (J, n),
+            "tally": (TALLY_SIZE,), "entry": (2, n), "predicted": (J, n), "moments": (J, n),
             "errors": (J,), "past": (self.forecaster.rows, state.past.shape[-1]),
         } | {name: getattr(first, name).shape for name in Kept._fields[1:]}  # fmt: skip
         expected |= dict.fromkeys(("ordinary", "largest", "record", "highest"), (n,))

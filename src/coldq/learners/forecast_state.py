@@ -1,4 +1,4 @@
-"""What learners that look ahead remember from slot to slot."""
+"""The state of learners with forecasts of the constraint and margins around them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from coldq.base.arrays import Array
 from coldq.learners.recent import Recent
-from coldq.learners.state import MORE, State, axes, brief_array
+from coldq.learners.state import GROWING_AXIS, State, axes, brief_array
 
 # The entries of a tally.
 (FACTOR, EFFORT, GAP, OVERDRAFT, STRETCH, IN_STRETCH, REDUCED_IN_STRETCH, SLOTS, VIOLATED, REDUCED,
  REDUCED_SLOTS, REDUCED_VIOLATED, INFEASIBLE, CHOSEN, KIND, SINCE) = range(16)  # fmt: skip
-TALLY = 16
+TALLY_SIZE = 16
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ForesightState(State):
+class ForecastState(State):
     """t, x_t, and what is remembered of constraints, forecasts and violations.
 
     `tally` holds the numbers that the properties below name. `margin` (N) is what the rows were
@@ -39,7 +39,7 @@ class ForesightState(State):
     predicted: Array = field(metadata=axes("forecast", "N"))
     moments: Array = field(metadata=axes("forecast", "N"))
     errors: Array = field(metadata=axes("forecast"))
-    past: Array = field(metadata=axes("row", MORE))
+    past: Array = field(metadata=axes("row", GROWING_AXIS))
     levels: Array = field(metadata=axes("level", "N"))
     terms: Array = field(metadata=axes("N", "term"))
     coefficients: Array = field(metadata=axes("N", "term"))
