@@ -21,6 +21,7 @@ from pathlib import Path
 CONFIG = """
 seeds = 1200
 seeds_a_task = 50
+regret = false
 problems = [{problem = "time-varying", horizon = 1000}]
 learners = [
   {learner = "COLDQ", epsilon = [0.1, 0.5, 2.5, 5.0]},
@@ -29,6 +30,7 @@ learners = [
 """
 MANY = """
 seeds = {seeds}
+regret = false
 problems = [{{problem = "time-varying", horizon = 1000}}]
 learners = ["COLDQ"]
 """

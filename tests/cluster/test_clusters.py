@@ -27,6 +27,7 @@ BIN = Path(sys.executable).parent
 CONFIG = """
 seeds = 120
 seeds_a_task = 10
+regret = false
 problems = [{problem = "time-varying", horizon = 600}]
 learners = [{learner = "COLDQ", epsilon = [0.1, 0.5, 2.5]}, {learner = "RECOO"}]
 """

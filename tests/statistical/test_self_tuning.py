@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.evaluation import scores
 from coldq.evaluation.compare import first_scored
-from coldq.evaluation.scores import score
 from coldq.learners.forecast_state import OVERDRAFT, STRETCH
 from coldq.paper.rates.growth import growth
 from coldq.paper.rates.settings import GRID, SQUARE, Row
@@ -34,6 +34,11 @@ RATES = (0.1, 0.05, 0.02, 0.01, 0.005)
 KINDS, RUNS = ("regimes", "garch", "heavy tails", "waves"), 10
 FACTORS = (1.0, 1e-3, 1e3)
 SEEDS = tuple(range(5))
+
+
+def score(name: str, learner: Any, problem: Any, seeds: tuple[int, ...], begin: int) -> Any:
+    """A run's losses and violated slots, without regrets."""
+    return scores.Setting(problem, seeds, begin, regrets=()).score(name, learner)
 
 
 def noise(kind: str, slots: int, rng: Any) -> np.ndarray:

@@ -184,7 +184,7 @@ def sweep(
         bool, typer.Option("--retry-failed", help="Run again what failed before.")
     ] = False,
     budget: Annotated[
-        float | None, typer.Option(help="After report: the hard violation that a run may have.")
+        float | None, typer.Option(help="The hard violation that a recommended setting may have.")
     ] = None,
 ) -> None:
     """Run problems, learners, parameters and seeds that a TOML file names, each once; resumes.
@@ -212,8 +212,9 @@ def sweep(
             show_plan(path, results, workers)
             return
         failed = run_sweep(
-            path, results, workers=workers, dask=dask, ray=ray, retry_failed=retry_failed
-        )
+            path, results, workers=workers, dask=dask, ray=ray, retry_failed=retry_failed,
+            budget=budget,
+        )  # fmt: skip
     typer.echo(f"The results: {results}; coldq sweep report {results} reads them")
     if failed:
         raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,7 @@ from coldq.base.system import cores
 from coldq.cli.needs import RESULT_MEGABYTES, require_report
 from coldq.cli.tables import console, table
 from coldq.cli.terminal import progress
-from coldq.evaluation.comparison import ADAPTIVE_NOTE
-from coldq.evaluation.intervals import duration, with_interval
+from coldq.evaluation.intervals import duration
 from coldq.evaluation.report.numbers import percentage
 from coldq.evaluation.sweeps.answers import Answers, answers
 from coldq.evaluation.sweeps.config import asked
@@ -38,8 +38,8 @@ def show_plan(config: Path, out: Path, workers: int | None = None) -> None:
         ("T", "parameters", "seeds", "tasks", "one core"),
     )
     for played in plan.asked.problems:
-        for label in dict.fromkeys(player.title for player in plan.asked.learners):
-            count = sum(player.title == label for player in plan.asked.learners)
+        counts = Counter(player.title for player in plan.players(played))
+        for label, count in counts.items():
             batches, took = plan.batches(played), expected.seconds[played.title, label]
             rows.add_row(
                 played.title, label, f"{played.problem.horizon:,}", f"{count:,}",
@@ -64,10 +64,11 @@ def run_sweep(
     dask: str | None = None,
     ray: str | None = None,
     retry_failed: bool = False,
+    budget: float | None = None,
 ) -> int:
     """Run what is missing with a progress bar, and say what came of it; how many tasks failed."""
     workers = cores() if workers is dask is ray is None else workers
-    plan, store = Plan(asked(config, {})), Store(out)
+    plan, store = Plan(asked(config, {} if budget is None else {"budget": budget})), Store(out)
     require_writable(out, RESULT_MEGABYTES)
     ran, errors = 0, 0
     with progress(plan.runs, "runs") as bar:
@@ -131,18 +132,24 @@ def _parts(one: Answers) -> Iterator[Any]:
         f"{one.problem}, T = {one.horizon:,}, {len(one.seeds)} seeds: the Pareto front of "
         f"{len(one.settings)} settings",
         ("learner", "parameters"),
-        ("loss", "hard\nviolation", "rank\nby loss", "rank by\nviolation"),
+        (
+            "loss",
+            "hard\nviolation",
+            "dynamic\nregret",
+            "static\nregret",
+            "rank\nby loss",
+            "rank by\nviolation",
+        ),
     )
     for k in one.front:
         setting = one.settings[k]
         rows.add_row(
-            setting.learner, setting.words, with_interval(setting.loss),
-            with_interval(setting.violation), *(f"{rank[0]:.1f}" for rank in one.ranks[:, k]),
+            setting.learner, setting.words, *setting.measures,
+            *(f"{rank[0]:.1f}" for rank in one.ranks[:, k]),
         )  # fmt: skip
     yield rows
     yield ""
-    if one.adaptive:
-        yield ADAPTIVE_NOTE
+    yield from one.notes
     yield one.recommendation()
     target = one.settings[one.reference].name
     for k, loss, violation, as_low in one.tuned():

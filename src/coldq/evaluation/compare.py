@@ -314,7 +314,7 @@ def _of_rival(setting: Setting, tuned: Tuned, choice: Choice, words: str) -> Sco
     loss = played.cost[:, begin:]
     violation = np.full((1, 1), played.violation / loss.shape[1])
     name = f"{tuned.rival.words(choice)}, {words}"
-    soft, excess = np.full(1, np.nan), setting.excess(loss)
+    soft, (excess, _) = np.full(1, np.nan), setting.excess(loss)
     return Score(name, loss, played.bad[:, begin:], violation, soft, excess, words)
 
 
@@ -355,11 +355,10 @@ def _compared(title: str, setting: Setting, one: AtRate) -> Comparison:
         {name: s.learner for name, s in ran.items()},
         {name: np.concatenate([s.loss, s.bad, s.violation], axis=None) for name, s in ran.items()},
     )
-    alone = any(len(score.loss) < len(setting.seeds) for score in one.scores)
-    first = (
-        "Forecasts with margins, and a safety margin in hindsight, have the first seed, "
-        f"{setting.seeds[0]}."
-    )
+    notes = dict.fromkeys((*setting.notes, *(words for s in one.scores for words in s.notes)))
+    if any(len(score.loss) < len(setting.seeds) for score in one.scores):
+        words = "Forecasts with margins, and a safety margin in hindsight, have the first seed, "
+        notes = {f"{words}{setting.seeds[0]}.": None, **notes}
     return Comparison(
         title,
         setting.problem,
@@ -371,7 +370,7 @@ def _compared(title: str, setting: Setting, one: AtRate) -> Comparison:
         _by_seed(setting.seeds, {name: scores[name] for name in order}),
         one.left_out,
         one.tuned,
-        (*((first,) if alone else ()), *setting.notes, *same),
+        (*notes, *same),
         one.rivalry,
     )
 

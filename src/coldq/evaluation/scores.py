@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +39,7 @@ class Score:
     learner: Any = None
     reduced: float = np.nan
     seconds: tuple[float, float] = (np.nan, np.nan)
+    notes: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:
@@ -47,28 +48,44 @@ class Score:
 
     def regret(self, kind: str) -> Array:
         """The regret a slot of each seed, over the slots that have something to compare with."""
-        excess = self.excess.get(kind)
-        if excess is None:
+        if kind not in self.excess:
             return np.full(len(self.loss), np.nan)
-        known = np.isfinite(excess)
-        total = np.where(known, excess, 0.0).sum(axis=1)
-        return np.divide(total, known.sum(axis=1), out=total * np.nan, where=known.any(axis=1))
+        total, count = regret(self.excess[kind])
+        return np.divide(total, count, out=total * np.nan, where=count > 0)
+
+
+def regret(excess: Array) -> tuple[Array, np.ndarray]:
+    """The regret of each seed, and of how many slots; NaN where none has a feasible decision.
+
+    >>> import numpy as np
+    >>> from coldq.evaluation.scores import regret
+    >>> regret(np.array([[1.0, np.nan, 2.0], [np.nan] * 3]))
+    (array([ 3., nan]), array([2, 0]))
+    """
+    known = np.isfinite(excess)
+    count = known.sum(axis=1)
+    return np.where(count > 0, np.where(known, excess, 0.0).sum(axis=1), np.nan), count
 
 
 @dataclass(eq=False)
 class Setting:
-    """What all learners of a comparison have in common, and the losses of the comparators."""
+    """A problem's seeds, the slots that are scored, and the losses of the comparators there.
+
+    A comparator is found once for all learners, unless the problem answers to decisions: then it is
+    found for each run. `notes` say why there is none, and where it has no feasible decision.
+    """
 
     problem: Any
     seeds: tuple[int, ...]
-    begin: int
+    begin: int = 0
+    regrets: tuple[str, ...] = tuple(COMPARATORS)
     best: dict[str, Array] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for kind, find in COMPARATORS.items():
+        for kind in self.regrets:
             try:
-                found = find(self.problem, self.seeds)
+                found = COMPARATORS[kind](self.problem, self.seeds)
             except Error as error:
                 if not self.answers:
                     self.notes.append(f"There is no {kind} regret: {error}.")
@@ -88,52 +105,53 @@ class Setting:
         """Whether each run may have met functions of its own."""
         return getattr(self.problem, "adaptive", False) or not is_ours(self.problem)
 
-    def excess(self, loss: Array, decisions: Array | None = None) -> dict[str, Array]:
-        """What the scored slots cost more than each comparator; `loss` (S, T) is of those alone."""
+    @property
+    def lacking(self) -> list[str]:
+        """The regrets for which each run needs a comparator of its own."""
+        return [kind for kind in self.regrets if self.answers and kind not in self.best]
+
+    def excess(
+        self, loss: Array, decisions: Array | None = None
+    ) -> tuple[dict[str, Array], tuple[str, ...]]:
+        """What the scored slots cost more than each comparator, and why there is none.
+
+        `loss` (S, T) is of the scored slots alone; `decisions` (S, T, p) of all.
+        """
         found = {kind: loss - best[: len(loss), self.begin :] for kind, best in self.best.items()}
-        if decisions is None or not self.answers:
-            return found
-        for kind in COMPARATORS.keys() - self.best.keys():
-            with suppress(Error):
+        notes = []
+        for kind in self.lacking if decisions is not None else ():
+            try:
                 best = COMPARATORS[kind](self.problem, self.seeds[: len(loss)], decisions).loss
+            except Error as error:
+                notes.append(f"There is no {kind} regret: {error}.")
+            else:
                 found[kind] = loss - best[:, self.begin :]
-        return found
+        return found, tuple(notes)
 
     def score(self, name: str, learner: Any, tuned: str = "", count: int | None = None) -> Score:
         """One learner's run, scored; on the first `count` seeds, if that is given."""
-        seeds = self.seeds[:count]
-        return score(name, learner, self.problem, seeds, self.begin, tuned, self.excess)
-
-
-def score(
-    name: str,
-    learner: Any,
-    problem: Any,
-    seeds: tuple[int, ...],
-    begin: int,
-    tuned: str = "",
-    excess: Callable[[Array, Array | None], dict[str, Array]] = lambda loss, decisions: {},
-) -> Score:
-    """One learner's run, scored from slot `begin` + 1 on; `excess` compares its losses."""
-    seconds = timed(learner, problem, seeds[0])
-    trace = simulate(learner, problem, seeds, keep=["decisions"], progress=False)
-    bad = np.zeros(trace.loss.shape, bool)
-    for t, revealed in replay(problem, seeds, trace.decisions):
-        g, x = trace.constraint[:, t - 1], trace.decisions[:, t - 1]  # type: ignore[index]
-        bad[:, t - 1] = is_violated(revealed.constraint, g, x, problem.domain)
-    loss, g = trace.loss[:, begin:], trace.constraint[:, begin:]
-    return Score(
-        name,
-        loss,
-        bad[:, begin:],
-        trace.violation[:, begin:].sum(axis=2),
-        np.maximum(g.mean(axis=1), 0.0).sum(axis=1),
-        excess(loss, trace.decisions),
-        tuned,
-        learner,
-        np.nan if trace.reduced is None else float(trace.reduced[:, begin:].mean()),
-        seconds,
-    )
+        problem, seeds, begin = self.problem, self.seeds[:count], self.begin
+        seconds = timed(learner, problem, seeds[0])
+        trace = simulate(learner, problem, seeds, keep=["decisions"], progress=False)
+        bad = np.zeros(trace.loss.shape, bool)
+        for t, revealed in replay(problem, seeds, trace.decisions):
+            g, x = trace.constraint[:, t - 1], trace.decisions[:, t - 1]  # type: ignore[index]
+            bad[:, t - 1] = is_violated(revealed.constraint, g, x, problem.domain)
+        loss, g = trace.loss[:, begin:], trace.constraint[:, begin:]
+        excess, notes = self.excess(loss, trace.decisions)
+        return Score(
+            name,
+            loss,
+            bad[:, begin:],
+            trace.violation[:, begin:].sum(axis=2),
+            np.maximum(g.mean(axis=1), 0.0).sum(axis=1),
+            excess,
+            tuned,
+            learner,
+            np.nan if trace.reduced is None else float(trace.reduced[:, begin:].mean()),
+            seconds,
+            notes,
+        )
 
 
 class _Enough(Exception):

@@ -38,7 +38,7 @@ from coldq.solver.constants import ORIGIN_SIZE
 
 MAX_STACKED = 64  # different constraints that are not affine, put together
 MAX_NAMED = 5  # seeds, and slots of each, that a warning names
-MAX_CACHE_BYTES = 500_000_000
+MAX_CACHE_BYTES = 100_000_000  # in each worker of a sweep, too
 
 
 @dataclass(frozen=True, eq=False, repr=False)

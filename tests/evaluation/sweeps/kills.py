@@ -34,6 +34,7 @@ MARK = "COLDQ_TEST_MARK"  # in the environment of every process of a sweep
 CONFIG = f"""
 seeds = {TASKS}
 seeds_a_task = 1
+regret = false
 problems = ["tests.evaluation.sweeps.counted:problem"]
 learners = ["COLDQ"]
 """

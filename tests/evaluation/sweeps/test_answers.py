@@ -140,11 +140,12 @@ def test_the_far_end_of_a_bad_grid_is_not_recommended(far) -> None:
 def test_a_recommendation_at_the_end_of_its_grid_is_said_to_be_one() -> None:
     points = {"COLDQ": [(3.0, 3.0), (2.0, 2.0), (1.0, 1.0)], "RECOO": [(0.5, 9.0), (2.0, 2.0)]}
     found = of_points(points, budget=5.0)
-    assert list(found.ends()) == ["a"]
-    assert "the end of its values of a: try some beyond" in found.recommendation()
+    assert list(found.ends()) == ["the largest a"]
+    words = "That is the largest a that was tried: widen the grid there, and look again."
+    assert found.recommendation().endswith(words)
     inside = of_points({"COLDQ": [(3.0, 3.0), (1.0, 1.0), (2.0, 2.0)]}, budget=5.0)
     assert not list(inside.ends())
-    assert "try some beyond" not in inside.recommendation()
+    assert "widen" not in inside.recommendation()
 
 
 def test_a_budget_is_that_of_the_sweep_or_another_and_never_negative() -> None:

@@ -18,6 +18,6 @@ def test_the_commands_of_the_page_work(tmp_path, monkeypatch) -> None:
     )
     for done in (shown, run, report):
         assert done.exit_code == 0, done.output
-    assert "96 runs in 8 tasks" in shown.output
-    assert "8 tasks were run now, 0 were there; 0 failed" in run.output
+    assert "120 runs in 10 tasks" in shown.output
+    assert "10 tasks were run now, 0 were there; 0 failed" in run.output
     assert (tmp_path / "tune-results" / "sweep.html").is_file()

@@ -32,6 +32,7 @@ ASKED = {
     "learners": [{"learner": "COLDQ", "epsilon": [0.1, 1.0]}, "RECOO"],
     "seeds": 6,
     "seeds_a_task": 4,
+    "regret": False,
 }
 
 
@@ -57,6 +58,47 @@ def test_the_table_has_every_run_once_with_what_simulate_gives(tmp_path) -> None
         assert np.array_equal(here["soft_violation"], coldq.soft_violation(trace))
         assert np.array_equal(here["largest_violation"], trace.violation.max(axis=(1, 2)))
     assert found[found["learner"] == "RECOO"]["epsilon"].isna().all()
+
+
+def test_regrets_are_those_of_the_metrics_and_comparators_are_found_once(tmp_path) -> None:
+    problems = [{"problem": "linear", "horizon": 30}, coldq.problems.Adversary(1.0, horizon=20)]
+    asked_for = {**ASKED, "problems": problems, "regret": True}
+    labels = []
+    found = coldq.sweep(asked_for, out=tmp_path, done=lambda task, error: labels.append(task.label))
+    assert labels.count("best decisions") == labels.count("best fixed decision") == 2  # batches
+    assert len(labels) == 2 * 2 + 2 * 3 * 2  # none of the problem that answers to decisions
+    assert not found.notes
+    table = found.to_pandas()
+    assert len(table) == 2 * 3 * 6
+    for played in (coldq.problems.OnlineLinear(horizon=30), problems[1]):
+        learner = coldq.RECOO.for_problem(played)
+        trace = coldq.simulate(learner, played, range(6), keep=["decisions"])
+        title = "linear" if played.horizon == 30 else "Adversary"
+        here = table[(table["problem"] == title) & (table["learner"] == "RECOO")]
+        for kind, metric in (("dynamic", coldq.dynamic_regret), ("static", coldq.static_regret)):
+            assert here.sort_values("seed")[f"{kind}_regret"].to_numpy() == pytest.approx(
+                metric(trace), rel=1e-9, abs=1e-9
+            )
+    assert "dynamic regret" in found._repr_html_()
+
+
+def test_where_there_is_no_comparator_it_is_said_why(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    jobs = {"problem": "jobs", "horizon": 150, "arrivals": "requests"}
+    found = coldq.sweep(problems=[jobs], learners=["COLDQ"], out="out")
+    assert np.isnan(found.to_pandas()["dynamic_regret"]).all()
+    (said,) = answers(found)
+    assert said.settings[0].measures[2:] == ["-", "-"]
+    words = "No dynamic regret where no decision is feasible: seed 0 in slots 6, 8,"
+    assert said.notes[0].startswith(words)
+    shown = CliRunner().invoke(app, ["sweep", "report", "out"])
+    assert words in shown.output.replace("\n", " ")
+    assert words in Path("out", "sweep.html").read_text(encoding="utf-8")
+
+
+def test_a_learner_is_not_called_as_a_comparator() -> None:
+    with pytest.raises(coldq.InvalidInput, match="'best decisions' is a comparator's name"):
+        coldq.sweep(problems=["linear"], learners=[{"learner": "OGD", "name": "best decisions"}])
 
 
 def test_one_process_and_two_workers_give_the_same_bytes(tmp_path) -> None:
@@ -200,7 +242,7 @@ def test_a_module_that_was_changed_since_its_import_does_not_run_as_the_new_one(
 def test_failed_tasks_are_kept_with_their_tracebacks_and_stop_no_other(tmp_path) -> None:
     said = {
         "problems": ["tests.evaluation.sweeps.counted:poisoned"], "learners": ["COLDQ"], "seeds": 5,
-        "seeds_a_task": 1,
+        "seeds_a_task": 1, "regret": False,
     }  # fmt: skip
     heard = {}
 
@@ -230,7 +272,7 @@ def test_a_task_that_ends_its_worker_is_sent_again_then_recorded(tmp_path, monke
     monkeypatch.setenv("COLDQ_TEST_PARENT", str(os.getpid()))
     said = {
         "problems": ["tests.evaluation.sweeps.counted:poisoned"], "learners": ["COLDQ"],
-        "seeds": [4, 5, 6, 7], "seeds_a_task": 1,
+        "seeds": [4, 5, 6, 7], "seeds_a_task": 1, "regret": False,
     }  # fmt: skip
     with pytest.warns(coldq.FailedTasks):
         found = coldq.sweep(said, out=tmp_path, workers=1)
@@ -326,7 +368,7 @@ def test_the_command_shows_runs_resumes_and_fails_with_its_failures(tmp_path, mo
     Path("tune.toml").write_text(
         'problems = ["linear", "tests.evaluation.sweeps.counted:poisoned"]\n'
         'learners = ["COLDQ"]\nseeds = 4\n'
-        "seeds_a_task = 2\n"
+        "seeds_a_task = 2\nregret = false\n"
     )
     shown = CliRunner().invoke(app, ["sweep", "tune.toml", "--show"])
     assert shown.exit_code == 0, shown.output
@@ -390,7 +432,7 @@ def test_a_sweep_that_is_stopped_says_so_in_a_line_and_goes_on_later(tmp_path) -
     config, out, gate = tmp_path / "tune.toml", tmp_path / "out", tmp_path / "gate"
     config.write_text(
         'problems = ["tests.evaluation.sweeps.counted:held"]\nlearners = ["COLDQ"]\nseeds = 8\n'
-        "seeds_a_task = 1\n"
+        "seeds_a_task = 1\nregret = false\n"
     )
     gate.touch()  # as long as it is there, half of the tasks are never finished
     command = ("-m", "coldq", "sweep", str(config), "--out", str(out), "--workers", "2")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Canvas
 
-from coldq.evaluation.comparison import ADAPTIVE_NOTE, escaped
-from coldq.evaluation.intervals import with_interval
+from coldq.evaluation.comparison import escaped
 from coldq.evaluation.report.files import plain, write_text
 from coldq.evaluation.report.numbers import percentage
 from coldq.evaluation.report.parts import Part, join, render
@@ -42,10 +41,8 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
         sections.append(
             render(
                 "sweep.html.jinja", name=name, one=one, suffixes=SUFFIXES, shown=shown,
-                picture=as_address(picture),
-                with_interval=with_interval, percentage=percentage,
-                tuned=list(one.tuned()), sensitivities=list(one.sensitivities()),
-                met_others=ADAPTIVE_NOTE,
+                picture=as_address(picture), percentage=percentage, tuned=list(one.tuned()),
+                sensitivities=list(one.sensitivities()),
             )
         )  # fmt: skip
     if found.failures or found.missing:
@@ -61,17 +58,17 @@ def latex(one: Answers) -> str:
     ahead = [k for k in dict.fromkeys([one.recommended, *one.front]) if k is not None]
     others = [k for k in one.means[:, 1].argsort(kind="stable").tolist() if k not in ahead]
     lines = [
-        r"\begin{tabular}{llrrrr}",
+        r"\begin{tabular}{llrrrrrr}",
         r"\toprule",
-        r"learner & parameters & loss & violation & rank, loss & rank, violation \\",
+        r"learner & parameters & loss & violation & dynamic regret & static regret & rank, loss & "
+        r"rank, violation \\",
         r"\midrule",
     ]
     for k in (ahead + others)[: max(LATEX_ROWS, len(ahead))]:
         setting = one.settings[k]
         mark = "$^*$" if k == one.recommended else ""
         cells = [f"{escaped(setting.learner)}{mark}", escaped(setting.words)]
-        both = setting.loss, setting.violation
-        cells += [with_interval(samples).replace("±", r"$\pm$") for samples in both]
+        cells += [words.replace("±", r"$\pm$") for words in setting.measures]
         for mean, low, high in one.ranks[:, k]:
             cells.append(f"{mean:.1f}" + (f" [{low:.1f}, {high:.1f}]" if several else ""))
         lines.append(" & ".join(cells) + r" \\")
@@ -81,7 +78,7 @@ def latex(one: Answers) -> str:
     about = (
         f"% {one.problem}, T = {one.horizon}, {seeds}. "
         "Above the line: the Pareto front; * is recommended."
-        f"{f' {ADAPTIVE_NOTE}' if one.adaptive else ''}"
+        f"{''.join(f' {note}' for note in one.notes)}"
     )
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", about]) + "\n"
 

@@ -18,7 +18,15 @@ import numpy as np
 
 from coldq.base.arrays import Array
 from coldq.base.errors import InvalidInput
-from coldq.evaluation.intervals import RESAMPLES, as_low, drawn_anew, front, tuned_to
+from coldq.evaluation.comparison import ADAPTIVE_NOTE
+from coldq.evaluation.intervals import (
+    RESAMPLES,
+    as_low,
+    drawn_anew,
+    front,
+    tuned_to,
+    with_interval,
+)
 from coldq.evaluation.sweeps.config import require_budget
 from coldq.evaluation.sweeps.table import Sweep, words
 
@@ -29,12 +37,14 @@ BUDGET_TOLERANCE = 1e-9  # a share of the budget by which means that are equal m
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A learner with its parameters: loss and violation of every seed, in one order for all."""
+    """A learner with its parameters: the measures of every seed, in one order for all."""
 
     learner: str
     parameters: Mapping[str, Any]
     loss: Array
     violation: Array
+    dynamic_regret: Array | None = None
+    static_regret: Array | None = None
 
     @property
     def words(self) -> str:
@@ -45,6 +55,14 @@ class Setting:
     def name(self) -> str:
         """The learner and its parameters."""
         return f"{self.learner} ({self.words})" if self.parameters else self.learner
+
+    @property
+    def measures(self) -> list[str]:
+        """Loss, violation, dynamic and static regret: means with intervals, - where undefined."""
+        samples = self.loss, self.violation, self.dynamic_regret, self.static_regret
+        return [
+            "-" if one is None or np.isnan(one).any() else with_interval(one) for one in samples
+        ]
 
 
 @dataclass(frozen=True)
@@ -65,14 +83,17 @@ class Sensitivity:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a sweep says of one problem. `budget` is the hard violation that a run may have."""
+    """What a sweep says of one problem. `budget` is the hard violation that a run may have.
+
+    `notes` say where it answers to decisions, and why a regret is undefined.
+    """
 
     problem: str
     horizon: int
     seeds: tuple[int, ...]
     settings: tuple[Setting, ...]
-    adaptive: bool = False
     budget: float | None = None
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def samples(self) -> Array:
@@ -161,11 +182,13 @@ class Answers:
         share = 100.0 * self.chosen_again
         sure = "" if len(self.seeds) < 2 else f", in {share:.0f}% of samples of the seeds"
         ends = " and ".join(self.ends())
-        more = f" That is the end of its values of {ends}: try some beyond." if ends else ""
+        more = (
+            f" That is {ends} that was tried: widen the grid there, and look again." if ends else ""
+        )
         return f"Recommended, the least loss with {budget}: {name}{sure}.{more}"
 
     def ends(self) -> Iterator[str]:
-        """The parameters of which the recommended setting has the least or the largest value."""
+        """The values of the recommended setting that are the least or the largest of their grid."""
         if self.recommended is None:
             return
         best = self.settings[self.recommended]
@@ -173,7 +196,7 @@ class Answers:
             given = {self.settings[k].parameters[name] for k in self.places[best.learner]}
             numbers = all(type(one) in (int, float) for one in given)
             if numbers and len(given) > 1 and value in (min(given), max(given)):
-                yield name
+                yield f"the {'least' if value == min(given) else 'largest'} {name}"
 
     def tuned(self) -> Iterator[tuple[int, float, float, bool]]:
         """Each other learner tuned to the reference's loss, as the paper compares.
@@ -228,7 +251,10 @@ def answers(sweep: Sweep, budget: float | None = None) -> list[Answers]:
     """
     budget = sweep.budget if budget is None else require_budget("a sweep's answers", budget)
     rows: dict[str, dict[tuple[str, str], dict[int, list[float]]]] = {}
-    names = ("problem", "learner", "parameters", "seed", "horizon", "loss", "violation")
+    names = (
+        "problem", "learner", "parameters", "seed", "horizon", "loss", "violation",
+        "dynamic_regret", "static_regret",
+    )  # fmt: skip
     horizons = {}
     for problem, learner, parameters, seed, horizon, *measures in zip(
         *(sweep.runs[name].to_pylist() for name in names), strict=True
@@ -245,9 +271,9 @@ def answers(sweep: Sweep, budget: float | None = None) -> list[Answers]:
             for (learner, text), runs in settings.items()
         ]
         adaptive = problem in sweep.adaptive
-        found.append(
-            Answers(problem, horizons[problem], tuple(seeds), tuple(made), adaptive, budget)
-        )
+        notes = (*((ADAPTIVE_NOTE,) if adaptive else ()), *sweep.notes.get(problem, ()))
+        about = horizons[problem], tuple(seeds), tuple(made), budget, notes
+        found.append(Answers(problem, *about))
     if not found:
         raise InvalidInput("no seed was run with all settings, so that there is nothing to compare")
     return found

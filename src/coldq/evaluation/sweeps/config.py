@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from coldq.base.arrays import arguments_of, is_several, whole_number
+from coldq.base.arrays import arguments_of, flag, is_several, whole_number
 from coldq.base.describe import describe
 from coldq.base.errors import Error, InvalidInput, NotSaveable
 from coldq.base.keys import nearest, read_toml, require_keys, require_number, require_text
@@ -19,14 +19,14 @@ from coldq.base.protocols import require_learner, require_problem
 from coldq.evaluation.named import built_in, from_module, is_file, own_learner, problem_maker
 from coldq.evaluation.sweeps.grid import combinations, flat
 from coldq.evaluation.sweeps.identity import module_digest
-from coldq.evaluation.sweeps.task import built
+from coldq.evaluation.sweeps.task import BEST, built
 from coldq.learners import ALGORITHMS
 from coldq.learners.constants import NAMES
 from coldq.learners.learner import keywords_of
 from coldq.problems import from_table
 from coldq.simulation.loop import seed_tuple
 
-SWEEP_KEYS = ("title", "seeds", "seeds_a_task", "budget", "problems", "learners")
+SWEEP_KEYS = ("title", "seeds", "seeds_a_task", "budget", "regret", "problems", "learners")
 SEEDS_KEYS = ("from", "to")
 DEFAULT_SEED_COUNT = 20
 NAMED_PARAMETERS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
@@ -65,6 +65,7 @@ class Asked:
     budget: float | None
     problems: tuple[Entry, ...]
     learners: tuple[Entry, ...]
+    regret: bool = True
 
     @property
     def own(self) -> bool:
@@ -106,10 +107,14 @@ def asked(config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[
         None if budget is None else require_budget(where, budget),
         tuple(_entries(where, "problem", said["problems"], lambda one: _problem(one, folder))),
         tuple(_entries(where, "learner", said["learners"], _learner)),
+        flag(f"{where}: regret", said.get("regret", True)),
     )
     _require_different(where, "problems", [one.title for one in found.problems])
     _require_different(where, "learners", [(e.title, *e.flat.items()) for e in found.learners])
     _require_alike(where, found.learners)
+    for one in found.learners:
+        if one.title in BEST:
+            raise InvalidInput(f"{where}: {one.title!r} is a comparator's name; give another one")
     return found
 
 

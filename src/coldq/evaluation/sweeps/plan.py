@@ -6,20 +6,21 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 from coldq.base.arrays import is_ours
 from coldq.evaluation.named import told_apart
+from coldq.evaluation.scores import COMPARATORS
 from coldq.evaluation.sweeps.config import Asked, Entry
-from coldq.evaluation.sweeps.task import Task, learner_of, problem_of
+from coldq.evaluation.sweeps.task import BEST, Task, learner_of, problem_of
 from coldq.evaluation.tasks.library import canonical, digest, library_digest
 from coldq.evaluation.tasks.processes import Processes
 
-TABLE_FORMAT = 2  # of the tables that tasks give
+TABLE_FORMAT = 3  # of the tables that tasks give
 MAX_SEEDS_A_TASK = 250  # beyond, a batch gains nothing more
 TRACE_BYTES = 32e6  # of the runs that a task holds at once
 PROBE_SECONDS = 0.3  # to look at a pair of learner and problem
+PROBE_SLOTS = 20  # to look at a comparator
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,20 +34,32 @@ class Plan:
         """Every task, in the order in which they are asked for."""
         library, found = library_digest(), []
         for played in self.asked.problems:
-            problem = digest(played.described)
-            for player in self.asked.learners:
+            problem, regret = digest(played.described), self.asked.regret and played.adaptive
+            for player in self.players(played):
                 learner, parameters = digest(player.described), canonical(player.flat)
                 shown = played.title, player.title, parameters
                 for seeds in self.batches(played):
-                    key = digest([[TABLE_FORMAT, library, problem, learner, list(seeds)], shown])
-                    found.append(Task(key, *shown, played.described, player.described, seeds))
+                    said = [TABLE_FORMAT, library, problem, learner, list(seeds), regret]
+                    about = played.described, player.described, seeds, regret
+                    found.append(Task(digest([said, shown]), *shown, *about))
         return tuple(found)
+
+    def players(self, played: Entry) -> tuple[Entry, ...]:
+        """The learners of a problem, and the comparators that regret needs, which come first."""
+        if not self.asked.regret or played.adaptive:
+            return self.asked.learners
+        best = (Entry(title, {}, {"comparator": kind}) for title, kind in BEST.items())
+        return *best, *self.asked.learners
 
     @cached_property
     def longest_first(self) -> list[Task]:
         """Tasks by their slots: then no worker is left alone with a long one at the end."""
         slots = {played.title: played.problem.horizon for played in self.asked.problems}
-        return sorted(self.tasks, key=lambda task: -slots[task.title] * len(task.seeds))
+
+        def order(task: Task) -> tuple[bool, int]:
+            return task.label not in BEST, -slots[task.title] * len(task.seeds)
+
+        return sorted(self.tasks, key=order)
 
     def batches(self, played: Entry) -> list[tuple[int, ...]]:
         """The seeds of each task of a problem; one where they would all see the same."""
@@ -56,7 +69,7 @@ class Plan:
 
     @property
     def runs(self) -> int:
-        """How many runs there are."""
+        """How many runs there are, those of comparators among them."""
         return sum(len(task.seeds) for task in self.tasks)
 
 
@@ -98,11 +111,14 @@ def estimate(plan: Plan) -> Estimate:
     """
     found: dict[tuple[str, str], float | str] = {}
     slots: dict[tuple[str, str], float] = {}
-    for played, player in product(plan.asked.problems, plan.asked.learners):
+    for played, player in (
+        (one, each) for one in plan.asked.problems for each in plan.players(one)
+    ):
         pair, batches = (played.title, player.title), plan.batches(played)
         if pair not in found:
             try:
-                slots[pair] = _seconds_a_slot(played.problem, player.described, batches[0])
+                probe = _comparator_seconds if player.title in BEST else _seconds_a_slot
+                slots[pair] = probe(played.problem, player.described, batches[0])
                 found[pair] = 0.0
             except Exception as error:
                 found[pair] = f"{type(error).__name__}: {error}"
@@ -112,7 +128,7 @@ def estimate(plan: Plan) -> Estimate:
             found[pair] = spent + slots[pair] * played.problem.horizon * share
     begun = time.perf_counter()
     with Processes(1) as executor:
-        executor.submit(_begin, plan.tasks[0])  # whether it can or not
+        executor.submit(_begin, plan.tasks[-1])  # whether it can or not
     return Estimate(found, time.perf_counter() - begun)
 
 
@@ -126,6 +142,25 @@ def _seconds_a_slot(problem: Any, learner: Mapping[str, Any], seeds: tuple[int, 
     # The first slots compile or load; a stream draws many slots at once, so that the mean counts.
     later = spent[3:] if len(spent) > 4 else [begun, *spent]
     return (later[-1] - later[0]) / (len(later) - 1)
+
+
+class _Shortened:
+    """The first slots of a problem."""
+
+    def __init__(self, problem: Any) -> None:
+        self._problem, self.horizon = problem, min(problem.horizon, PROBE_SLOTS)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._problem, name)
+
+
+def _comparator_seconds(problem: Any, said: Mapping[str, Any], seeds: tuple[int, ...]) -> float:
+    """Seconds of a slot of the best decisions for these seeds together."""
+    if hasattr(problem, "best_decisions"):
+        return 0.0
+    short, begun = _Shortened(problem), time.perf_counter()
+    COMPARATORS[said["comparator"]](short, seeds)  # type: ignore[arg-type]
+    return (time.perf_counter() - begun) / short.horizon
 
 
 def _begin(task: Task) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from coldq.base.errors import NotReadable
 from coldq.base.files import read_parquet, write_parquet
 from coldq.base.notebook import html_table
 from coldq.base.tabular import Tabular, library
-from coldq.evaluation.sweeps.task import MEASURES
+from coldq.evaluation.sweeps.task import BEST, MEASURES
 from coldq.evaluation.tasks.store import Store
 
 if TYPE_CHECKING:
@@ -32,10 +32,11 @@ class Sweep(Tabular):
 
     Its columns are the problem, the learner, each parameter of any learner (NaN, or an empty word,
     for those that others have; one that is called as a column is `learner.seed` and the like), the
-    seed, the horizon, and of the whole run the loss, the hard and the soft violation, and the
-    largest violation of a slot. `failures` says of each task that gave nothing why, `missing` how
-    many were not done yet, `adaptive` which problems answer to decisions, and `budget` what
-    violation of a run is allowed, if that was said.
+    seed, the horizon, and of the whole run the loss, the hard and the soft violation, the largest
+    violation of a slot, and the dynamic and the static regret. `failures` says of each task that
+    gave nothing why, `missing` how many were not done yet, `adaptive` which problems answer to
+    decisions, `budget` what violation of a run is allowed, if that was said, and `notes` by problem
+    why a regret is NaN.
 
     >>> import coldq
     >>> found = coldq.sweep(problems=["linear"], learners=[{"learner": "COLDQ",
@@ -50,6 +51,7 @@ class Sweep(Tabular):
     missing: int = 0
     adaptive: tuple[str, ...] = ()
     budget: float | None = None
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.runs.num_rows
@@ -63,7 +65,8 @@ class Sweep(Tabular):
     def _repr_html_(self) -> str:
         """The settings that violate least, with their means over the seeds."""
         groups = ["problem", "learner", "parameters"]
-        asked = [(name, "mean") for name in ("loss", "violation")]
+        names = "loss", "violation", "dynamic_regret", "static_regret"
+        asked = [(name, "mean") for name in names]
         means = self.runs.group_by(groups, use_threads=False).aggregate([*asked, ("seed", "count")])
         rows = sorted(
             zip(*(means[name].to_pylist() for name in means.column_names), strict=True),
@@ -74,13 +77,15 @@ class Sweep(Tabular):
                 problem,
                 learner,
                 words(json.loads(parameters)),
-                f"{loss:,.5g}",
-                f"{violation:,.5g}",
+                *("-" if mean is None or np.isnan(mean) else f"{mean:,.5g}" for mean in means),
                 seeds,
             )
-            for problem, learner, parameters, loss, violation, seeds in rows[:NOTEBOOK_ROWS]
+            for problem, learner, parameters, *means, seeds in rows[:NOTEBOOK_ROWS]
         ]
-        headings = ("problem", "learner", "parameters", "loss", "hard violation", "seeds")
+        headings = (
+            "problem", "learner", "parameters", "loss", "hard violation", "dynamic regret",
+            "static regret", "seeds",
+        )  # fmt: skip
         more = (
             f" {len(rows) - NOTEBOOK_ROWS:,} more settings are not shown."
             if len(rows) > NOTEBOOK_ROWS
@@ -159,10 +164,37 @@ def read(folder: Path | str) -> Sweep:
     done = [key for key in keys if store.path(key).exists()]
     others = [store.why(key) for key in keys if not store.path(key).exists()]
     failures = tuple(why for why in others if why is not None)
-    if not done:
+    whole = pa.concat_tables(map(store.table, done)) if done else pa.table({"learner": []})
+    places = whole["learner"].to_numpy()
+    runs, best = (whole.filter(np.isin(places, list(BEST)) == is_best) for is_best in (False, True))
+    if not runs.num_rows:
         words = f": {failures[0]['error']}" if failures else ""
         raise NotReadable(f"{folder}: no task of this sweep is done{words}")
+    notes: dict[str, tuple[str, ...]] = {}
+    said = zip(whole["problem"].to_pylist(), whole["notes"].to_pylist(), strict=True)
+    for problem, words in dict.fromkeys(pair for pair in said if pair[1]):
+        notes[problem] = (*notes.get(problem, ()), words)
     return Sweep(
-        about["title"], pa.concat_tables(map(store.table, done)), failures,
-        len(others) - len(failures), tuple(about["adaptive"]), about["budget"],
+        about["title"], _with_regrets(runs, best), failures, len(others) - len(failures),
+        tuple(about["adaptive"]), about["budget"], notes,
     )  # fmt: skip
+
+
+def _with_regrets(runs: Any, best: Any) -> Any:
+    """The table of all runs, the comparators' losses taken off their own."""
+    pa = library("pyarrow")
+    problem, seed, loss = (runs[name].to_numpy() for name in ("problem", "seed", "loss"))
+    titles, comparator = (best[name].to_numpy() for name in ("problem", "learner"))
+    for label, kind in BEST.items():
+        column = f"{kind}_regret"
+        found = runs[column].to_numpy().copy()
+        for title in set(titles):
+            least = best.filter((titles == title) & (comparator == label)).sort_by("seed")
+            seeds, losses = least["seed"].to_numpy(), least["loss"].to_numpy()
+            if not seeds.size:
+                continue
+            (here,) = np.nonzero(problem == title)
+            at = np.minimum(np.searchsorted(seeds, seed[here]), seeds.size - 1)
+            found[here] = np.where(seeds[at] == seed[here], loss[here] - losses[at], np.nan)
+        runs = runs.set_column(runs.column_names.index(column), column, pa.array(found))
+    return runs
