@@ -60,10 +60,9 @@ def test_the_dashboard_asks_for_what_there_is() -> None:
     other.observe(other.decide().round, *revealed(1))
     counts = Counts()
     counts.answered({"path": "/live"}, "GET", 200, 0.001, b"")
-    registry = prometheus_client.CollectorRegistry()
-    registry.register(Apart({"margin": agent, "queue": other}))
-    registry.register(counts)
-    text = prometheus_client.generate_latest(registry).decode()
+    counts.committed(0.001, False)
+    counts.registry.register(Apart({"margin": agent, "queue": other}))
+    text = prometheus_client.generate_latest(counts.registry).decode()
     there = set(re.findall(r"^(\w+)[ {]", text, re.MULTILINE))
     board = json.loads((DOCS / "grafana-agents.json").read_text())
     asked = {

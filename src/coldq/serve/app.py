@@ -18,6 +18,7 @@ from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
+from prometheus_client import generate_latest
 from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
@@ -35,6 +36,7 @@ from coldq.serve.agents import (
 from coldq.serve.counts import Counts
 from coldq.serve.direct import Direct, Sent
 from coldq.serve.guard import OPEN_TO_ALL, Guard
+from coldq.serve.metrics import Apart
 from coldq.serve.readiness import Readiness
 from coldq.serve.requested import part_of_feedback
 from coldq.slot.feedback import Forecast
@@ -149,6 +151,7 @@ def create_app(
     """
     counts = Counts()
     agents = Agents(folder, resident, committed=counts.committed)
+    counts.registry.register(Apart(agents.resident_agents))
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -304,14 +307,7 @@ def _add_server(app: FastAPI, agents: Agents, beside: Beside, readiness: Readine
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
         """What the server and the resident agents do, for Prometheus."""
-        from prometheus_client import CollectorRegistry, generate_latest
-
-        from coldq.serve.metrics import Apart
-
-        registry = CollectorRegistry()
-        registry.register(app.state.counts)
-        registry.register(Apart(agents.resident_agents))
-        text = await beside(lambda: generate_latest(registry))
+        text = await beside(lambda: generate_latest(app.state.counts.registry))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     for path, (file, kind) in OPEN_TO_ALL.items():
