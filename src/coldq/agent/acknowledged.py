@@ -23,14 +23,14 @@ NOTE_MARK = b"told"
 
 
 class Acknowledged(NamedTuple):
-    """A round and the status that its receipt told of."""
+    """The last acknowledged round, and the status that its receipt had."""
 
     round: int
     status: int
 
     @classmethod
     def found(cls, file: bytes) -> Acknowledged | None:
-        """What the beginning of a database file says, if anything."""
+        """The note in the beginning of a database file, or None."""
         end = OFFSET_BYTES + NOTE.size
         note = file[OFFSET_BYTES:end]
         checksum = file[end : end + CHECKSUM.size]
@@ -39,7 +39,7 @@ class Acknowledged(NamedTuple):
         return cls(*NOTE.unpack(note)[1:])
 
     def is_in(self, run: Callable[..., Any]) -> bool:
-        """Whether a database has this round. A status only rises; the oldest rounds are dropped."""
+        """Whether a database has the round. A status only rises; the oldest rounds are dropped."""
         found = "SELECT (SELECT status FROM rounds WHERE round=?), (SELECT max(round) FROM rounds)"
         try:
             status, latest = run(found, (self.round,)).fetchone()
@@ -51,7 +51,7 @@ class Acknowledged(NamedTuple):
 
 
 class Notes:
-    """The place of the note in an open file."""
+    """The note of the last acknowledged round, in an open database file."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("r+b", buffering=0)
@@ -64,15 +64,15 @@ class Notes:
             self._file.write(note + CHECKSUM.pack(crc32(note)))
 
     def read(self) -> bytes:
-        """The whole file."""
+        """All bytes of the database file."""
         self._file.seek(0)
         return self._file.readall()
 
     def close(self) -> None:
-        """After SQLite has closed the file: its locks go with any handle of the process."""
+        """Close the handle, after SQLite has closed its own: locks go with any of the process."""
         self._file.close()
 
     def __del__(self) -> None:
-        """Close: an agent that nobody has any more is no leak to be warned of."""
+        """Close the handle: an agent that nobody has any more is no leak to be warned of."""
         with suppress(AttributeError, OSError):
             self.close()

@@ -25,7 +25,7 @@ log.addHandler(logging.NullHandler())  # silent, unless the user asks for it
 def applied(
     learner: Any, late: str, state: Any, decision: Decision, feedback: Feedback, known: bytes | None
 ) -> Settled:
-    """A round that is over by its feedback; `known` is that as data."""
+    """Apply the feedback of a round, which is then settled; `known` is the feedback as data."""
     x, round = decision
     thread, heard = get_ident(), []
     outer = listening.get(thread)
@@ -47,7 +47,7 @@ def applied(
 
 
 def applied_or_skipped(learner: Any, late: str, state: Any, held: Held, where: str) -> Settled:
-    """Feedback that waited for its turn. It was tried before; no other round pays for it."""
+    """Apply feedback that waited, or skip its round if that fails, though it was tried before."""
     try:
         return applied(learner, late, state, *held)
     except Exception as error:
@@ -57,7 +57,7 @@ def applied_or_skipped(learner: Any, late: str, state: Any, held: Held, where: s
 
 
 def _require_finite(state: State, round: int) -> None:
-    """That a state can go on: no learner of ours takes another back from a file.
+    """Raise unless a state is finite: no learner of ours takes another back from a file.
 
     Every step looks at its decision itself.
     """
@@ -77,13 +77,13 @@ def _require_finite(state: State, round: int) -> None:
 
 @cache
 def _beside_decision(kind: type[State]) -> tuple[list[str], Callable[[Any], tuple[Any, ...]]]:
-    """The names of a state's arrays after t and x, and what gets them."""
+    """Names of a state's arrays after t and x, and a function that gets them."""
     _, _, *names = kind.names()
     return names, getter(tuple(names))
 
 
 def getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """What gets some attributes, as fast as can be: every round asks for them."""
+    """A function that gets some attributes, as fast as can be: every round asks for them."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda state: tuple(getattr(state, name) for name in names)

@@ -120,7 +120,7 @@ def _at_one_moment(path: Path) -> tuple[bytes, bytes]:
 
 
 def _moment(file: Path, log: Path) -> tuple[object, ...]:
-    """What changes when a log begins anew or is dropped, or when a file is another one."""
+    """A mark that changes when a log begins anew or is dropped, or when a file is another one."""
     head, status = b"", file.stat()
     which = status.st_dev, status.st_ino
     with suppress(FileNotFoundError), log.open("rb") as opened:

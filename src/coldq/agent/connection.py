@@ -1,4 +1,4 @@
-"""SQLite as an agent uses it: a connection that forks leave alone, and its errors in our words."""
+"""SQLite as an agent uses it: a connection that forks leave alone, and errors as sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coldq.base.system import in_every_fork
 
 
 class Connection(sqlite3.Connection):
-    """One that a fork of the process leaves to it.
+    """A connection of SQLite that a fork of the process leaves to the process.
 
     If the fork closed it, even as it ends, SQLite would take itself for the last to use the file,
     and remove the log that the parent goes on to write.
@@ -28,17 +28,17 @@ class Connection(sqlite3.Connection):
         self.ours.add(self)
 
     def __del__(self) -> None:
-        """Close: an agent that nobody has any more is no leak to be warned of."""
+        """Close the connection: an agent that nobody has any more is no leak to be warned of."""
         with suppress(sqlite3.Error):
             self.close()
 
     def leave_open(self) -> None:
-        """See to it that it is never closed in this process, not even by its end."""
+        """Never close this connection in this process, not even at its end."""
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
 
     @classmethod
     def leave_all_open(cls) -> None:
-        """Leave all that the parent of this fork has to it."""
+        """Leave all connections of the parent of this fork to the parent."""
         for connection in cls.ours:
             connection.leave_open()
 
@@ -46,8 +46,8 @@ class Connection(sqlite3.Connection):
 in_every_fork(Connection.leave_all_open)
 
 
-class InOurWords:
-    """A block in which errors of SQLite's and of the system are said in our words.
+class ErrorsAsSentences:
+    """A block in which errors of SQLite and of the system become errors of coldq.
 
     It is a class, as every round enters it.
     """

@@ -88,7 +88,7 @@ class Flight:
             store.note(**may_change)
 
     def _tell(self, round: int, feedback: Feedback, decision: Decision) -> Receipt:
-        """The feedback of a round that is open."""
+        """Apply the feedback of an open round, or hold it back."""
         if round != self._next and self.order == "round":
             return self._hold(round, feedback, decision)
         known = None if self._store is None else encode(feedback)
@@ -100,7 +100,7 @@ class Flight:
         return new_tuple(Receipt, (round, "applied"))
 
     def _opened(self) -> Decision:
-        """The decision of a new round; it may be the one too many for a round that is missing."""
+        """Open a new round; the limit may then skip a round without feedback."""
         number = self._latest + 1
         if self.limit is not None and self._open:
             late = [n for n in self._open if n < number - self.limit]
@@ -121,11 +121,11 @@ class Flight:
         return decision
 
     def _forgotten(self, round: int) -> bool:
-        """Whether somebody may have this decision from before a kill; it is that of the state."""
+        """Whether a round may have been opened before a kill, with the decision of the state."""
         return self._unsure and round == self._latest + 1
 
     def _unopen(self, round: int) -> None:
-        """Forget again what a call opened that was refused."""
+        """Forget a round that was opened by a call which was then refused."""
         if not self._astray and self._open.pop(round, None) is not None:
             self._latest, self._unsure = round - 1, True
             if self._store is not None:
@@ -154,7 +154,7 @@ class Flight:
         return Settled(round, self._open[round].x, None, None, state, [], 0.0)
 
     def _in_turn(self, settled: list[Settled]) -> list[Settled]:
-        """Rounds that are settled now, and after them those that only waited for them."""
+        """Settled rounds, and after them the rounds that only waited for them."""
         if not self._held:
             return settled
         done, number = {each.round for each in settled}, self._next
@@ -180,7 +180,7 @@ class Flight:
         self._finish()
 
     def _finish(self) -> None:
-        """Let what is done count; after an interrupt the next call does it once more."""
+        """Take settled rounds into memory; after an interrupt the next call does it once more."""
         if self._done is None:
             return
         known, state = self._settled, self._state
@@ -229,7 +229,7 @@ class Flight:
         return Receipt(round, "waiting")
 
     def _again(self, round: int, feedback: Feedback) -> Receipt:
-        """A message about a round that has its feedback, or never can have one."""
+        """Answer a message about a round that has its feedback, or never can have one."""
         self._require_known(round)
         past = self._held.get(round) or self._settled.get(round)
         if past is None or (isinstance(past, Past) and past.status == "skipped"):
@@ -251,7 +251,7 @@ class Flight:
             raise InvalidInput(f"round {round} was not decided yet; the latest is {self._latest}")
 
     def _require_usable(self) -> None:
-        """What every call begins with."""
+        """Raise unless the agent is open, in its own process, and as far as its file."""
         self._finish()
         if self._closed:
             raise InvalidInput("this agent is closed: coldq.Agent.open(path) goes on")

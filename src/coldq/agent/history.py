@@ -1,4 +1,4 @@
-"""What an agent's rounds were like, as a table."""
+"""The history of an agent's rounds, as a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_COORDINATES = 32  # of a decision, in columns of a table
 
 @dataclass(frozen=True, eq=False, repr=False)
 class History(Tabular):
-    """A row for each settled round, and for each member of a batch; `columns` are arrays by name.
+    """A table with a row for each settled round and member of a batch; `columns` are arrays.
 
     `x_i` is coordinate i of the decision that was played, counted from 1, as far as there are 32.
     `loss` is f(x) at the decision x that was played, `violation` the sum of the rows' [g(x)]_+, and
@@ -90,7 +90,7 @@ class History(Tabular):
 
 
 def _known(function: Any, x: Array, shape: tuple[int, ...]) -> Array:
-    """Values at a decision, as far as they are known, and as many as there should be."""
+    """Values of a function at a decision; NaN where they are not known."""
     unknown, whole = np.full(shape, np.nan), x.shape[:-1] + shape[1:]
     # A learner without a use for rows takes others than were agreed on, or of more members.
     if function is None or len(getattr(function, "batch", ())) >= x.ndim:
@@ -105,7 +105,7 @@ def _known(function: Any, x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _members(array: Any, members: int, n_constraints: int) -> Array:
-    """A learner's numbers for each row; of one that has others there is no such column to fill."""
+    """A learner's numbers for each row; NaN for a learner that has another count of them."""
     if np.size(array) != members * n_constraints:
         return np.full((members, n_constraints), np.nan)
     return np.reshape(array, (members, n_constraints))

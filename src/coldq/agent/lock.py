@@ -11,7 +11,7 @@ from coldq.base.files import locked
 
 
 class Lock:
-    """Taken as long as it is open; where there are no such locks it does nothing.
+    """The lock of a file, taken until it is closed; without locks in the system it does nothing.
 
     The system forgets whoever was killed. A process that was forked holds its parent's lock too.
     """
@@ -28,7 +28,7 @@ class Lock:
             return
 
     def close(self) -> None:
-        """Let go of it; its name goes first, so that nobody takes a file without one.
+        """Release the lock; its name goes first, so that nobody takes a file without one.
 
         In a fork the name stays: it is the parent's.
         """

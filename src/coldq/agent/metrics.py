@@ -1,4 +1,4 @@
-"""What agents do, as Prometheus asks for it."""
+"""Metrics of agents for Prometheus."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROW_GAUGES = {
 
 
 class Collector:
-    """A collector of prometheus_client: it looks at the agents when it is asked, never before.
+    """A collector of prometheus_client that looks at agents when it is asked, never before.
 
     `agents` is a mapping of names to agents, or a function that gives one. So nothing is counted
     while an agent decides and observes.
@@ -60,11 +60,11 @@ class Collector:
         self._agents = agents if callable(agents) else lambda: agents
 
     def describe(self) -> list[Any]:
-        """Nothing yet: no agent is looked at before somebody asks."""
+        """No families yet: no agent is looked at before somebody asks."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """All numbers, each with the name of its agent."""
+        """All metrics, each with the name of its agent."""
         found = families()
         for name, agent in self._agents().items():
             for key, labels, value in samples(name, agent):
@@ -73,7 +73,7 @@ class Collector:
 
 
 def families() -> dict[str, Any]:
-    """What there is to say of agents, without a sample yet."""
+    """Families of metrics, without a sample yet."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     def each(kind: Any, words: dict[str, str], before: str, *labels: str) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def families() -> dict[str, Any]:
 
 
 def samples(name: str, agent: Any) -> Iterator[tuple[str, list[str], float]]:
-    """What there is to say of an agent: the key of a family, labels and a value."""
+    """Samples of an agent: the key of a family, labels and a value."""
     with agent._lock:  # all at one moment: what was skipped is what is left of them
         latest, state = agent._latest, agent._state
         flying, waiting = len(agent._open), len(agent._held)

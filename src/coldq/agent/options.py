@@ -1,4 +1,4 @@
-"""What an agent was made with, as its file says it."""
+"""Options of an agent, as its file has them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDER_OPTIONS = ("round", "arrival")
 
 
 class Options(NamedTuple):
-    """What an agent was made with."""
+    """Description, fingerprint and options of an agent."""
 
     description: dict[str, Any] | None
     fingerprint: str
@@ -26,7 +26,7 @@ class Options(NamedTuple):
 
     @classmethod
     def of(cls, found: dict[str, Any]) -> Options:
-        """From what a file says; what is odd or missing raises one error or another."""
+        """Options from the content of a file; what is odd or missing raises an error."""
         if found["fingerprint"]:
             json.loads(found["fingerprint"])["learner"]
         limit = found["limit"]
@@ -48,7 +48,7 @@ class Options(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What an agent is made with, beside its learner and its file."""
+        """Keywords of an agent beside its learner and its file."""
         return {"n_constraints": self.n_constraints, "batch": self.batch, **self.keywords}
 
     def learner(self) -> Any:

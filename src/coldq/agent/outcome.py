@@ -1,4 +1,4 @@
-"""What a round made of the state: all of it if that is not much to write, else a digest.
+"""The outcome of a round: the state after it if that is little to write, else a digest of it.
 
 Feedback that is applied again when a file is opened may give other bits where coldq was upgraded,
 or the processor is another one. So each round has what it gave when it was told.
@@ -32,13 +32,13 @@ def outcome(state: Any, feedback: int) -> bytes:
 
 
 def is_of(known: bytes, state: Any) -> bool:
-    """Whether an outcome is that of a state."""
+    """Whether an outcome belongs to a state."""
     bits = _bits(state)
     return known == (WHOLE_MARK + bits if known.startswith(WHOLE_MARK) else _digest(bits))
 
 
 def recalled(known: bytes, state: Any, learner: Any) -> Any:
-    """The state that a round gave, in the shapes of one that it gives now; None if not kept."""
+    """The state of an outcome, in the shapes of another state; None if it was not kept."""
     arrays, begin = state.to_arrays(), 1
     sizes = {name: _plain(array).nbytes for name, array in arrays.items() if name != KEY}
     if known[:1] != WHOLE_MARK or len(known) != 1 + sum(sizes.values()):
@@ -59,5 +59,5 @@ def _digest(bits: bytes) -> bytes:
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
-    """With the same bytes on any machine."""
+    """An array with little-endian bytes, on any machine."""
     return array.astype(array.dtype.newbyteorder("<"), copy=False)

@@ -1,4 +1,4 @@
-"""What is still readable of an agent's damaged file, in a new one."""
+"""Recovery: the readable part of an agent's damaged file, in a new one."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _readable(
 
 
 def _rounds(db: sqlite3.Connection, lost: list[str]) -> list[Row]:
-    """One round after the other, from both ends towards what cannot be read."""
+    """All readable rounds, read from both ends towards what cannot be read."""
     columns, found = ", ".join(Row._fields), {}
     for order in ("ASC", "DESC"):
         try:

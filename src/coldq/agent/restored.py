@@ -31,7 +31,7 @@ class Restored(NamedTuple):
 def require_same_agent(
     path: os.PathLike[str], made: Options, learner: Any, fixed: Mapping[str, Any], first: Any
 ) -> None:
-    """That the agent in a file was made by this learner, with these options.
+    """Raise unless the agent in a file has this learner and these options.
 
     It began as the state `first` does, unless that is None.
     """
@@ -62,7 +62,7 @@ class OtherBits(UserWarning):
 
 
 def restored(store: Store, learner: Any, late: str, like: Array, made: Options) -> Restored:
-    """Where the agent of a file stood; what came after its snapshot is applied again.
+    """State and rounds of an agent's file; feedback after its snapshot is applied again.
 
     Where that gives another state than it gave then, the one then counts if it was kept.
     """

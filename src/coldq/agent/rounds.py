@@ -1,4 +1,4 @@
-"""What there is to say of a round: its decision, its feedback, and what became of them."""
+"""Rounds: decisions, receipts, feedback that waits, and what is remembered of the settled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coldq.slot.feedback import Feedback
 
 
 class Decision(NamedTuple):
-    """What to play, `x`, and the number of its `round`, to be named when its feedback is here.
+    """A decision `x` to play, and the number of its `round`, which its feedback names.
 
     >>> import coldq
     >>> agent = coldq.Agent(coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=10), n_constraints=1)
@@ -24,7 +24,7 @@ class Decision(NamedTuple):
     round: int
 
     def __eq__(self, other: object) -> bool:
-        """Of the same round, bit for bit."""
+        """Whether two decisions are of one round, bit for bit equal."""
         if not isinstance(other, Decision):
             return NotImplemented
         return self.round == other.round and np.array_equal(self.x, other.x)
@@ -34,7 +34,7 @@ class Decision(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """What became of a message about a `round`.
+    """The receipt for a message about a `round`.
 
     `status` is "applied", or "waiting" for feedback that is held back until earlier rounds are
     settled; "repeated" if this was known already; "skipped" if the feedback comes after its round
@@ -51,7 +51,7 @@ class Receipt(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether this message was taken, now for the first time."""
+        """Whether the message was taken, now for the first time."""
         return self.status in ("applied", "waiting")
 
 
@@ -75,7 +75,7 @@ class Settled(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What is remembered of a settled round; of one before a restart its feedback is data alone.
+    """A settled round as it is remembered; from before a restart its feedback is data alone.
 
     `duals` are the arrays of the state after it that the agent's `dual_names` name.
     """

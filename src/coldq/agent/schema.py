@@ -1,4 +1,4 @@
-"""What the file of an agent holds: its tables, and whose they are."""
+"""Tables of an agent's file, and the marks that say whose they are."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def make_tables(run: Callable[[str], Any]) -> None:
 
 
 def with_outcomes(run: Callable[[str], Any]) -> None:
-    """See to it that rounds have a place for their outcome, which older files lack."""
+    """Add the column of outcomes to the table of rounds, which older files lack."""
     if "outcome" not in {column[1] for column in run("PRAGMA table_info(rounds)")}:
         run("ALTER TABLE rounds ADD COLUMN outcome BLOB")
 
 
 def require_agent(path: Path, run: Callable[[str], Any]) -> None:
-    """That a database is an agent's, as this version of coldq writes it."""
+    """Raise unless a database is an agent's, in the format of this version of coldq."""
     owner, version = (run(f"PRAGMA {n}").fetchone()[0] for n in ("application_id", "user_version"))
     if owner != APPLICATION_ID:
         raise NotReadable(f"{path} is not the file of an agent")

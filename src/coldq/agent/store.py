@@ -29,7 +29,7 @@ import numpy as np
 
 from coldq import __version__
 from coldq.agent.acknowledged import Acknowledged, Notes
-from coldq.agent.connection import Connection, InOurWords
+from coldq.agent.connection import Connection, ErrorsAsSentences
 from coldq.agent.encoding import FLOAT, decode
 from coldq.agent.lock import Lock
 from coldq.agent.options import Options
@@ -69,7 +69,7 @@ class Store:
         self.turn = self._saved = 0  # feedbacks applied, and those in the snapshot
         self._skipped = 0  # rounds since then
         self._unwritten: dict[int, bytes] = {}  # the latest decision, if it was only opened
-        self._errors = InOurWords(self.path)
+        self._errors = ErrorsAsSentences(self.path)
         self._file, self._log = file_and_log(self.path)
         self._files: list[tuple[Path, os.stat_result]] = []  # both, as they were opened
         self._logged = 0  # bytes of the log
@@ -94,7 +94,7 @@ class Store:
             raise
 
     def _require_log(self) -> Acknowledged | None:
-        """That nothing acknowledged is missing because the log is damaged; the round last noted.
+        """Raise if something acknowledged is missing as the log is damaged; the round last noted.
 
         This comes before SQLite opens the file, as it drops from the log what it does not apply.
         """
@@ -120,7 +120,7 @@ class Store:
         return told
 
     def _require_told(self, told: Acknowledged, run: Callable[..., Any]) -> None:
-        """That what was acknowledged is there."""
+        """Raise unless the last acknowledged round is in a database."""
         if not told.is_in(run):
             raise self._errors.damaged(
                 f"round {told.round} was acknowledged and is not in it: its log is damaged, cut "
@@ -153,7 +153,7 @@ class Store:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Options:
-        """What the agent in a file was made with."""
+        """Options of the agent in a file."""
         if not path_of(path).is_file():
             raise InvalidInput(f"there is no agent in {path}: coldq.Agent(..., path=) makes one")
         store = cls(path, new=False)
@@ -163,7 +163,7 @@ class Store:
             store.close()
 
     def create(self, learner: Any, state: Any, options: dict[str, Any]) -> None:
-        """Tables for a new agent, and its first state."""
+        """Write the tables of a new agent, and its first state."""
         try:
             description = describe(learner)
         except NotSaveable:
@@ -179,7 +179,7 @@ class Store:
         self._acknowledge(0, OPEN)
 
     def options(self) -> Options:
-        """What the agent was made with."""
+        """Options of the agent."""
         with self._errors:
             meta = dict(self._db.execute("SELECT name, value FROM meta"))
         try:
@@ -190,7 +190,7 @@ class Store:
             raise self._errors.damaged(f"its description is not whole: {error!r}") from None
 
     def note(self, **options: Any) -> None:
-        """Other options than before."""
+        """Write other options than before."""
         with self._transaction():
             self._note(options)
 
@@ -252,7 +252,7 @@ class Store:
             ) from None
 
     def opened(self, round: int, x: Array) -> None:
-        """A new round, which is written with what comes next.
+        """Take a new round, which is written with what comes next.
 
         A kill may forget one, but never what it plays: that is the decision of the state on disk,
         so that the agent which opens the file next knows it too. Of several in a row no more than
@@ -265,15 +265,15 @@ class Store:
             self._unwritten[round] = data
 
     def unopened(self, round: int) -> None:
-        """A round that was opened for nothing."""
+        """Forget a round that was opened for nothing."""
         self._unwritten.pop(round, None)
 
     def hold(self, round: int, known: bytes | None) -> None:
-        """Feedback that waits."""
+        """Write feedback that waits."""
         self._put([(round, HELD, None, self._unwritten.get(round), known, None)])
 
     def settle(self, settled: Sequence[Any], oldest: int) -> None:
-        """Rounds that are over, in the order in which they were applied; perhaps a snapshot."""
+        """Write settled rounds, in the order in which they were applied, and perhaps a snapshot."""
         turn, rows, as_data, new = self.turn, [], True, self._unwritten
         skipped = self._skipped
         for each in settled:
@@ -294,12 +294,12 @@ class Store:
         self.turn = turn
 
     def snapshot(self, state: Any, oldest: int) -> None:
-        """The state as it is, so that opening the file applies nothing again."""
+        """Write the state as it is, so that opening the file applies nothing again."""
         if self._saved != self.turn or self._unwritten or self._skipped:
             self._put([], (state, self.turn, oldest))
 
     def require_ours(self) -> None:
-        """That this is not a fork of the process that opened the file, which writes to it too."""
+        """Raise in a fork of the process that opened the file, which writes to it too."""
         if os.getpid() != self._process:
             raise InUse(
                 f"{self.path} is in use by the process that this one was forked from: an agent "
@@ -307,7 +307,7 @@ class Store:
             )
 
     def require_there(self) -> None:
-        """That what is written now, to the log beside the file, is found again by their names."""
+        """Raise unless the file and its log are still those that their names lead to."""
         size = 0
         for name, opened in self._files:
             found = _status(name)
@@ -360,7 +360,7 @@ class Store:
     def _put(
         self, rows: list[tuple[Any, ...]], snapshot: tuple[Any, int, int] | None = None
     ) -> None:
-        """Rounds, with a decision if they are new, and perhaps the state, in one transaction.
+        """Write rounds, with a decision if they are new, and perhaps the state, in one transaction.
 
         Most often that is one row at the end of its table.
         """
@@ -439,7 +439,7 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
-        """All of it or nothing; what goes wrong is said, and the file stays as it was."""
+        """A transaction: all of it or nothing, and an error leaves the file as it was."""
         with self._errors:
             try:
                 self._db.execute("BEGIN IMMEDIATE")
@@ -466,7 +466,7 @@ def start_of(state: Any) -> str:
 
 
 def fingerprint(state: Any) -> str:
-    """The text that says whose state it is."""
+    """The fingerprint of a state's learner, as text."""
     return str(state.to_arrays().get(KEY, ""))
 
 

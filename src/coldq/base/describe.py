@@ -213,7 +213,7 @@ class Decoder:
         )
 
     def object(self, value: Mapping[str, Any], path: str, depth: int) -> Any:
-        """What a constructor makes of its arguments."""
+        """The object that a constructor makes of its described arguments."""
         known, name = constructors(), value["type"]
         if not isinstance(name, str) or name not in known:
             near = get_close_matches(name, known, 1, 0.5) if isinstance(name, str) else []
@@ -312,7 +312,7 @@ def _takes(name: str) -> Mapping[str, Parameter]:
 
 
 def _size(word: str, value: Any) -> float:
-    """What an argument asks for, as a number."""
+    """The size that an argument asks for."""
     values = value if isinstance(value, list) else [value]
     if not all(isinstance(n, int | float | None) for n in values):
         raise InvalidInput(f"{word} must be made of whole numbers, but is {value!r:.200}")

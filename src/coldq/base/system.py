@@ -1,4 +1,4 @@
-"""What the system gives a process: cores, and what its forks have to do."""
+"""The system around a process: its cores, and calls in its forks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _quota() -> int:
 
 
 def in_every_fork(action: Callable[[], None]) -> Callable[[], None]:
-    """Have it called in whatever forks from this process, where systems have forks."""
+    """Call a function in every fork of this process, where systems have forks."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=action)
     return action

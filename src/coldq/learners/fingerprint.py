@@ -44,7 +44,7 @@ class Fingerprint:
 
     @property
     def text(self) -> str:
-        """The description, as JSON."""
+        """The fingerprint as JSON."""
         if self._text is None:
             version = self.learner.state_type.version
             parameters = _Encoder().object(self.learner) if is_dataclass(self.learner) else {}
@@ -139,7 +139,7 @@ def _remedy(arrays: dict[str, Any], restore: Callable[[dict[str, Any]], Any]) ->
 
 
 def warn_unknown(own: Fingerprint) -> None:
-    """That arrays were taken without a word on who saved them."""
+    """Warn that arrays were taken without a word on who saved them."""
     warn(
         f"these arrays do not say which learner saved them, so that {own.name} takes them without "
         "a look at its parameters; states that it saves from now on say so",

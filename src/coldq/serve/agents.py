@@ -39,7 +39,7 @@ class OtherAgent(InvalidInput):
 
 @dataclass
 class _Use:
-    """How many use an agent now; the lock is of who opens or closes its file, others wait."""
+    """Users of an agent: their count, and a lock for the one that opens or closes its file."""
 
     lock: Any = field(default_factory=Lock)
     count: int = 0
@@ -77,21 +77,21 @@ class Agents:
                 raise NotWritten(f"{folder} cannot be made: {error.strerror}") from None
 
     def names(self) -> list[str]:
-        """All of them, resident or evicted."""
+        """Names of all agents, resident or evicted."""
         if self.folder is None:
             return sorted(self.resident_agents())
         found = (path.stem for path in self.folder.glob(f"*{FILE_SUFFIX}"))
         return sorted(name for name in found if NAME_PATTERN.fullmatch(name))
 
     def resident_agents(self) -> dict[str, Agent]:
-        """Those that are open, by name."""
+        """Resident agents by name."""
         with self._lock:
             return dict(self._open)
 
     def create(
         self, name: str, learner: Mapping[str, Any], n_constraints: int, options: Mapping[str, Any]
     ) -> bool:
-        """A new agent, or False if there is the same one already."""
+        """Create an agent, or return False if there is the same one already."""
         path = self._path(name)
         if n_constraints > MAX_CONSTRAINTS:
             raise InvalidInput(
@@ -132,7 +132,7 @@ class Agents:
         return agent is None or (agent._seconds < QUICK_UPDATE_SECONDS and not agent._held)
 
     def close(self) -> None:
-        """Evict all."""
+        """Close all agents."""
         with self._lock:
             agents = dict(self._open)
             if self.folder is not None:
@@ -151,7 +151,7 @@ class Agents:
 
     @contextmanager
     def _used(self, name: str) -> Iterator[_Use]:
-        """Whoever is in here keeps an agent resident; after the last one it may be evicted."""
+        """A block in which an agent is used, and stays resident; afterwards it may be evicted."""
         with self._lock:
             use = self._uses.setdefault(name, _Use())
             use.count += 1

@@ -34,9 +34,9 @@ from coldq.serve.agents import (
     OtherAgent,
 )
 from coldq.serve.counts import Counts
-from coldq.serve.direct import Direct, Sent
+from coldq.serve.direct import DirectRoute, Message
 from coldq.serve.guard import OPEN_TO_ALL, Guard
-from coldq.serve.metrics import Apart
+from coldq.serve.metrics import AgentsCollector
 from coldq.serve.readiness import Readiness
 from coldq.serve.requested import part_of_feedback
 from coldq.slot.feedback import Forecast
@@ -67,7 +67,7 @@ InTurn = Callable[[str, Callable[[], Any]], Awaitable[Any]]  # on an agent, by i
 Use = Callable[..., Awaitable[Any]]  # of it: its name, what to do, and whether that is quick
 
 
-class Creation(Sent):
+class AgentMessage(Message):
     """A new agent: the description of a learner, as coldq.describe gives it, and its options."""
 
     learner: Description
@@ -78,43 +78,43 @@ class Creation(Sent):
     remember: Whole = Field(100, ge=1, le=MAX_ROUNDS)
 
 
-class Expected(Sent):
-    """What is expected of the next round."""
+class ForecastMessage(Message):
+    """A forecast of the loss and the constraint of the next round."""
 
     loss: Description | None = None
     constraint: Description | None = None
 
 
-class Told(Sent):
+class FeedbackMessage(Message):
     """The feedback of a round: descriptions of its loss and of its constraint."""
 
     loss: Description
     constraint: Description | None = None
-    forecast: Expected | None = None
+    forecast: ForecastMessage | None = None
 
 
-class Decided(BaseModel):
-    """What to play."""
+class DecisionAnswer(BaseModel):
+    """The decision of a round."""
 
     round: int
     x: list[Any]
 
 
-class Answer(BaseModel):
-    """What became of a message about a round, see coldq.agent.Receipt."""
+class ReceiptAnswer(BaseModel):
+    """The receipt for a message about a round, see coldq.agent.Receipt."""
 
     round: int
     status: Literal["applied", "waiting", "repeated", "skipped", "past"]
 
 
-class Refused(BaseModel):
-    """Why nothing was done."""
+class Refusal(BaseModel):
+    """The reason why nothing was done."""
 
     error: str
 
 
-class Json(Response):
-    """Plain data, written by pydantic's own code: twice as fast as Python's."""
+class JSONAnswer(Response):
+    """A JSON response, written by pydantic's own code: twice as fast as Python's."""
 
     media_type = "application/json"
 
@@ -151,7 +151,7 @@ def create_app(
     """
     counts = Counts()
     agents = Agents(folder, resident, committed=counts.committed)
-    counts.registry.register(Apart(agents.resident_agents))
+    counts.registry.register(AgentsCollector(agents.resident_agents))
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -159,7 +159,7 @@ def create_app(
         agents.close()
 
     refusals: dict[int | str, dict[str, Any]] = {
-        code: {"model": Refused} for code in (400, 401, 404, 409, 413, 422, 429, 500, 503, 507)
+        code: {"model": Refusal} for code in (400, 401, 404, 409, 413, 422, 429, 500, 503, 507)
     }
     app = FastAPI(title="coldq", docs_url=None, redoc_url=None, lifespan=life, responses=refusals)
     app.state.agents, app.state.counts = agents, counts
@@ -203,30 +203,30 @@ def create_app(
 
 
 def _add_rounds(app: FastAPI, use: Use) -> None:
-    """What is asked for in every round."""
-    app.router.route_class = Direct
+    """Add the requests of every round."""
+    app.router.route_class = DirectRoute
 
-    @app.put("/agents/{name}/rounds/{round}/feedback", response_model=Answer)
-    async def observe(name: Name, round: Round, told: Told) -> Json:
+    @app.put("/agents/{name}/rounds/{round}/feedback", response_model=ReceiptAnswer)
+    async def observe(name: Name, round: Round, told: FeedbackMessage) -> JSONAnswer:
         """Tell the feedback of a round; the same again changes nothing."""
 
-        def observed(agent: Agent) -> Json:
+        def observed(agent: Agent) -> JSONAnswer:
             loss, constraint = part_of_feedback(told.loss), part_of_feedback(told.constraint)
             forecast = None
             if told.forecast is not None:
                 expected = told.forecast.loss, told.forecast.constraint
                 forecast = Forecast(*map(part_of_feedback, expected))
-            return Json(agent.observe(round, loss, constraint, forecast)._asdict())
+            return JSONAnswer(agent.observe(round, loss, constraint, forecast)._asdict())
 
         return await use(name, observed, told._is_small)
 
-    @app.post("/agents/{name}/decide", response_model=Decided)
-    async def decide(name: Name) -> Json:
+    @app.post("/agents/{name}/decide", response_model=DecisionAnswer)
+    async def decide(name: Name) -> JSONAnswer:
         """The latest decision as long as its round has no feedback, then that of a new round."""
         return await use(name, lambda agent: _decision(agent.decide()), True)
 
-    @app.put("/agents/{name}/rounds/{round}", response_model=Decided)
-    async def decide_round(name: Name, round: Round) -> Json:
+    @app.put("/agents/{name}/rounds/{round}", response_model=DecisionAnswer)
+    async def decide_round(name: Name, round: Round) -> JSONAnswer:
         """The decision of a round: the same, however often it is asked for."""
         return await use(name, lambda agent: _decision(agent.decide(round)), True)
 
@@ -234,10 +234,10 @@ def _add_rounds(app: FastAPI, use: Use) -> None:
 
 
 def _add_agents(app: FastAPI, agents: Agents, beside: Beside, in_turn: InTurn, use: Use) -> None:
-    """Making agents, and what they show."""
+    """Add the requests that make agents and look at them."""
 
     @app.put("/agents/{name}", status_code=201, responses={200: {"description": "As it was"}})
-    async def create(name: Name, wanted: Creation) -> Json:
+    async def create(name: Name, wanted: AgentMessage) -> JSONAnswer:
         """Make an agent; the same again changes nothing. `warnings` is what is odd about it."""
         options = wanted.model_dump(exclude={"learner", "n_constraints"})
         if options["late"] is None:
@@ -249,7 +249,7 @@ def _add_agents(app: FastAPI, agents: Agents, beside: Beside, in_turn: InTurn, u
         with hearing() as heard:
             new = await in_turn(name, made)
         more, code = {"warnings": heard}, 201 if new else 200
-        return await use(name, lambda agent: Json(_shown(agent) | more, code))
+        return await use(name, lambda agent: JSONAnswer(_shown(agent) | more, code))
 
     @app.get("/agents")
     async def names() -> list[str]:
@@ -257,14 +257,14 @@ def _add_agents(app: FastAPI, agents: Agents, beside: Beside, in_turn: InTurn, u
         return await asyncio.to_thread(agents.names)
 
     @app.get("/agents/{name}")
-    async def inspect(name: Name) -> Json:
+    async def inspect(name: Name) -> JSONAnswer:
         """An agent: its learner, its rounds, and the decision of its state."""
-        return await use(name, lambda agent: Json(_shown(agent)))
+        return await use(name, lambda agent: JSONAnswer(_shown(agent)))
 
-    @app.put("/agents/{name}/rounds/{round}/skip", response_model=Answer)
-    async def skip(name: Name, round: Round) -> Json:
+    @app.put("/agents/{name}/rounds/{round}/skip", response_model=ReceiptAnswer)
+    async def skip(name: Name, round: Round) -> JSONAnswer:
         """Go on without the feedback of a round; again changes nothing."""
-        return await use(name, lambda agent: Json(agent.skip(round)._asdict()), True)
+        return await use(name, lambda agent: JSONAnswer(agent.skip(round)._asdict()), True)
 
     @app.get("/agents/{name}/backup", response_class=Response)
     async def backup(name: Name) -> Response:
@@ -279,18 +279,18 @@ def _add_agents(app: FastAPI, agents: Agents, beside: Beside, in_turn: InTurn, u
         return Response(data, media_type=kind, headers={"Content-Disposition": place})
 
     @app.get("/agents/{name}/history")
-    async def history(name: Name, last: Last = 100) -> Json:
+    async def history(name: Name, last: Last = 100) -> JSONAnswer:
         """The last rounds since the agent was opened, column by column."""
 
-        def shown(agent: Agent) -> Json:
+        def shown(agent: Agent) -> JSONAnswer:
             columns = agent.history(last).columns
-            return Json({key: _plain(column) for key, column in columns.items()})
+            return JSONAnswer({key: _plain(column) for key, column in columns.items()})
 
         return await use(name, shown)
 
 
 def _add_server(app: FastAPI, agents: Agents, beside: Beside, readiness: Readiness) -> None:
-    """What the server says of itself, and its page."""
+    """Add the requests about the server itself, and its page."""
 
     @app.get("/live")
     @app.get("/health")
@@ -299,14 +299,14 @@ def _add_server(app: FastAPI, agents: Agents, beside: Beside, readiness: Readine
         return {"status": "ok"}
 
     @app.get("/ready")
-    async def ready() -> Json:
+    async def ready() -> JSONAnswer:
         """Whether the server is not ending, and can write to its folder."""
         obstacle = await readiness.obstacle()
-        return _said(obstacle, 503) if obstacle else Json({"status": "ready"})
+        return _said(obstacle, 503) if obstacle else JSONAnswer({"status": "ready"})
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
-        """What the server and the resident agents do, for Prometheus."""
+        """Metrics of the server and of resident agents, for Prometheus."""
         text = await beside(lambda: generate_latest(app.state.counts.registry))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -326,8 +326,8 @@ def _serve_file(app: FastAPI, path: str, file: str, kind: str) -> None:
     app.add_api_route(path, page, include_in_schema=False)
 
 
-def _decision(decision: Any) -> Json:
-    return Json({"round": decision.round, "x": decision.x.tolist()})
+def _decision(decision: Any) -> JSONAnswer:
+    return JSONAnswer({"round": decision.round, "x": decision.x.tolist()})
 
 
 def _shown(agent: Agent) -> dict[str, Any]:
@@ -367,20 +367,20 @@ STATUS_CODES: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
-async def _refused(request: Request, error: Exception) -> Json:
-    """An error of ours, in its own words."""
+async def _refused(request: Request, error: Exception) -> JSONAnswer:
+    """Answer an error of coldq, in its own words."""
     code = next(code for kind, code in STATUS_CODES if isinstance(error, kind))
     return _said(str(error) or "this is too large", code)
 
 
-async def _not_here(request: Request, error: Exception) -> Json:
-    """What the framework refuses: a path or a method that is not there, a body it cannot read."""
+async def _not_here(request: Request, error: Exception) -> JSONAnswer:
+    """Answer what the framework refuses, as a path or a method that is not there."""
     assert isinstance(error, HTTPException)
     return _said(error.detail, error.status_code, error.headers)
 
 
-async def _invalid(request: Request, error: Exception) -> Json:
-    """What does not fit the interface: where, and why."""
+async def _invalid(request: Request, error: Exception) -> JSONAnswer:
+    """Answer what does not fit the interface: where, and why."""
     found = error.errors() if isinstance(error, RequestValidationError) else []
     kind = request.headers.get("content-type")
     if any(each["loc"] == ("body",) for each in found) and "json" not in (kind or ""):
@@ -390,7 +390,7 @@ async def _invalid(request: Request, error: Exception) -> Json:
     return _said("; ".join(words), 422)
 
 
-def _said(words: str, code: int, headers: Mapping[str, str] | None = None) -> Json:
-    """Words that may quote what was sent, which need not be text that UTF-8 can write."""
+def _said(words: str, code: int, headers: Mapping[str, str] | None = None) -> JSONAnswer:
+    """An error response, whose words may quote what was sent and UTF-8 cannot write."""
     plain = words.encode(errors="backslashreplace").decode()
-    return Json({"error": plain}, code, headers)
+    return JSONAnswer({"error": plain}, code, headers)

@@ -23,7 +23,7 @@ CLIENT_TIMEOUT_SECONDS = 20.0  # for a whole request to come, and for some of an
 
 
 def limited(most: int, seconds: float = CLIENT_TIMEOUT_SECONDS) -> type[asyncio.Protocol]:
-    """uvicorn's protocol, which anybody may talk to, for so many connections.
+    """uvicorn's protocol with a limit of connections, and with time-outs for their clients.
 
     One more takes the place of the one answered longest ago among those that give way.
     """
@@ -66,12 +66,12 @@ def limited(most: int, seconds: float = CLIENT_TIMEOUT_SECONDS) -> type[asyncio.
             return self.cycle is None or self.cycle.response_complete
 
         def gives_way(self) -> bool:
-            """Whether it waits for its client, to send or to take something, who may ask ahead."""
+            """Whether the connection waits for its client, to send or to take something."""
             flow = self.flow
             return self.is_idle() or self.cycle.more_body or flow.write_paused or flow.read_paused
 
         def expect(self) -> None:
-            """Something of the client, in time."""
+            """Expect something of the client, in time."""
             self.forget()
             self.unsent = self.transport.get_write_buffer_size()
             known[self] = self.loop.call_later(seconds, self.overdue)
@@ -101,7 +101,7 @@ def limited(most: int, seconds: float = CLIENT_TIMEOUT_SECONDS) -> type[asyncio.
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, with a long queue of connections, of which it takes a few at once."""
+    """uvicorn's server with a long queue of connections, of which it takes a few at once."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         config.backlog = MAX_ACCEPTED_CONNECTIONS
@@ -115,14 +115,14 @@ class Server(uvicorn.Server):
 
 
 class OnceAMinute(logging.Filter):
-    """For the logs of asyncio and uvicorn: what anybody can cause is a flood if all is written."""
+    """A filter for the logs of asyncio and uvicorn, where anybody can cause a flood."""
 
     def __init__(self) -> None:
         super().__init__()
         self.said = dict.fromkeys(REPEATED_MESSAGES, float("-inf"))
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to write it."""
+        """Whether a record is written."""
         words, now = record.getMessage(), monotonic()
         for begin, last in self.said.items():
             if words.startswith(begin):

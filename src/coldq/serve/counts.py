@@ -1,4 +1,4 @@
-"""What a server has answered and written, counted, and a line in the log of what it refused."""
+"""Counts of what a server answered and wrote, and a line in the log for what it refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_REASON_CHARACTERS = 300
 
 
 class Counts:
-    """Requests by route and status, their times, and the commits of all agents.
+    """Counts of requests by route and status, their times, and the commits of all agents.
 
     >>> from coldq.serve.counts import Counts
     >>> counts = Counts()
@@ -47,7 +47,7 @@ class Counts:
         self._said: dict[int, list[float]] = {}  # by status: since when, lines written, left out
 
     def answered(self, scope: Any, method: str, code: int, seconds: float, body: bytes) -> None:
-        """A request is over; what was refused or failed leaves a line in the log."""
+        """Count a request that is over; a refusal or a failure leaves a line in the log."""
         route = getattr(scope.get("route"), "path", "none")
         named = method if method in METHODS else "other"
         self.requests.labels(named, route, str(code)).inc()
@@ -71,7 +71,7 @@ class Counts:
         return said[1] <= MAX_LINES_A_MINUTE
 
     def committed(self, seconds: float, whole: bool) -> None:
-        """A transaction of an agent's is on disk, or failed."""
+        """Count a transaction of an agent, which is on disk or failed."""
         if whole:
             self.commits.observe(seconds)
         else:
@@ -79,7 +79,7 @@ class Counts:
 
 
 def _reason(body: bytes) -> str:
-    """What a refusal said, on one line."""
+    """The words of a refusal, on one line."""
     try:
         words = str(json.loads(body)["error"])
     except (ValueError, KeyError, TypeError, RecursionError):

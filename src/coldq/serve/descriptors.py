@@ -15,7 +15,7 @@ log = logging.getLogger("coldq.serve")
 
 
 class Shares(NamedTuple):
-    """Who gets how much of them."""
+    """Resident agents and connections that a process has descriptors for."""
 
     resident: int
     connections: int

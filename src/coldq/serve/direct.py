@@ -19,29 +19,29 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, TypeAdapter, Validation
 MAX_QUICK_BODY_BYTES = 16_384  # such a body is read in less than a millisecond
 
 
-class Sent(BaseModel):
-    """What a client sends; a word that is not known is refused."""
+class Message(BaseModel):
+    """A model of a body that a client sends; a word that is not known is refused."""
 
     model_config = ConfigDict(extra="forbid")
     _is_small: bool = PrivateAttr(True)
 
 
-class Direct(APIRoute):
-    """For an endpoint that takes parts of the path, perhaps a model of the body, and nothing else.
+class DirectRoute(APIRoute):
+    """A route for an endpoint that takes parts of the path and perhaps a model of the body.
 
     >>> from fastapi import FastAPI
-    >>> from coldq.serve.direct import Direct
+    >>> from coldq.serve.direct import DirectRoute
     >>> app = FastAPI()
-    >>> app.router.route_class = Direct
+    >>> app.router.route_class = DirectRoute
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """What answers a request."""
+        """The function that answers a request."""
         endpoint: Any = self.endpoint
         parts, models = {}, {}
         for name, one in signature(endpoint, eval_str=True).parameters.items():
             kind = one.annotation
-            if isinstance(kind, type) and issubclass(kind, Sent):
+            if isinstance(kind, type) and issubclass(kind, Message):
                 models[name] = kind.__pydantic_validator__.validate_json
             else:
                 parts[name] = TypeAdapter(kind).validator.validate_python
@@ -69,7 +69,7 @@ class Direct(APIRoute):
 
 
 async def _json(request: Request) -> bytes | bytearray:
-    """The body; what does not say that it is JSON is none."""
+    """The body of a request; what does not say that it is JSON is none."""
     body, more = bytearray(), True
     while more:
         message = await request.receive()

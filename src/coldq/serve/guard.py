@@ -1,4 +1,4 @@
-"""Who may come in, with how much, how often: looked at before anything else is."""
+"""The guard of a server: token, size and rate are looked at before anything else is."""
 
 from __future__ import annotations
 
@@ -107,7 +107,10 @@ class Guard:
             self.counts.answered(scope, method, code, perf_counter() - begun, body)
 
     async def _admit(self, scope: Any, receive: Any, send: Any) -> None:
-        """Strangers first: what they ask for is not counted, and nothing that they send is read."""
+        """Let a request in unless it lacks the token, has no room or is too large, in this order.
+
+        Nothing that a stranger sends is read, and no stranger spends of the rate.
+        """
         reads, headers = scope["method"] == "GET", scope["headers"]
         if not (reads and scope["path"] in OPEN_TO_ALL):
             if not self.knows(headers):

@@ -9,7 +9,7 @@ TIMEOUT_SECONDS = 4.0
 
 
 def main() -> int:
-    """0 if it is, else 1 after the reason."""
+    """The status of the check: 0 if the server is ready, else 1 after the reason."""
     port = os.environ.get("COLDQ_PORT", "8787")
     direct = build_opener(ProxyHandler({}))
     try:

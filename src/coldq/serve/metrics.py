@@ -17,7 +17,7 @@ MAX_SERIES = 10_000  # of all agents together
 MAX_ROWS_OF_AGENT = 20  # constraints of an agent that have series of their own
 
 
-class Apart(Collector):
+class AgentsCollector(Collector):
     """A collector of prometheus_client: an agent that fails, or is at work for long, as where its
     disk hangs, is logged and left out, the others are shown.
 
@@ -25,9 +25,9 @@ class Apart(Collector):
     series stay the same from one look to the next.
 
     >>> import coldq
-    >>> from coldq.serve.metrics import Apart
+    >>> from coldq.serve.metrics import AgentsCollector
     >>> agent = coldq.Agent(coldq.OGD(coldq.Box(0.0, 1.0, dim=1), eta=0.1), 0)
-    >>> families = list(Apart(lambda: {"a": agent, "b": agent}).collect())
+    >>> families = list(AgentsCollector(lambda: {"a": agent, "b": agent}).collect())
     >>> [sample.labels["agent"] for sample in families[0].samples]
     ['a', 'b']
     >>> [(family.name, family.samples[0].value) for family in families[-2:]]
@@ -35,7 +35,7 @@ class Apart(Collector):
     """
 
     def collect(self) -> Iterator[Any]:
-        """All numbers, each with the name of its agent."""
+        """All metrics, each with the name of its agent."""
         from prometheus_client.core import GaugeMetricFamily
 
         kinds = families()
@@ -70,5 +70,5 @@ class Apart(Collector):
 
 
 def _is_shown(labels: list[str]) -> bool:
-    """Whether they are of the agent itself or of one of its first rows."""
+    """Whether labels are of the agent itself or of one of its first rows."""
     return len(labels) == 1 or int(labels[1]) <= MAX_ROWS_OF_AGENT

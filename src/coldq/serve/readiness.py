@@ -1,4 +1,4 @@
-"""Whether a server can do its work: it is not ending, and what it is told can be written."""
+"""Readiness of a server: it is not ending, and what it is told can be written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DISK_TIMEOUT_SECONDS = 2.0  # for a disk to answer
 
 
 class Readiness:
-    """What stands in the way, in words, or nothing.
+    """The readiness of a server: what stands in its way, in words, or nothing.
 
     >>> import asyncio
     >>> from coldq.serve.readiness import Readiness
@@ -33,7 +33,7 @@ class Readiness:
         self._begun = float("-inf")
 
     async def obstacle(self) -> str:
-        """Look, or say what was found a moment ago."""
+        """What stands in the way now, or did a moment ago."""
         if self.ending():
             return "the server is ending"
         if self.folder is None:

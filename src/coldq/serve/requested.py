@@ -1,4 +1,4 @@
-"""What is built from a request: of the kinds that belong there, and no larger than it may be."""
+"""Values from requests: of the types that belong there, and no larger than they may be."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def write(
 
 
 def _described(role: str, part: Any) -> dict[str, Any]:
-    """What is kept of a learner or problem: its name, its repr, its description if there is one."""
+    """A learner or problem as a file has it: name, repr, and a description if there is one."""
     if isinstance(part, Text):
         return {"name": part.name, "words": part.words, "reason": part.reason}
     about: dict[str, Any] = {"name": type(part).__name__, "words": repr(part)[:MAX_REPR_CHARACTERS]}
@@ -69,7 +69,7 @@ def _described(role: str, part: Any) -> dict[str, Any]:
 def read(
     path: str | PathLike[str], learner: Any, problem: Any, optional: Iterable[str]
 ) -> dict[str, Any]:
-    """What the file of a trace says, as the arguments of its constructor."""
+    """Arguments of a trace's constructor, from its file."""
     source = named_file(path)
     content = _content(source)
     about, loss, constraint = _checked(source, content)
@@ -115,7 +115,7 @@ def _content(source: Path) -> dict[str, np.ndarray]:
 def _checked(
     source: Path, content: dict[str, np.ndarray]
 ) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
-    """What the file says of itself, losses and constraints; raise unless it is a trace's."""
+    """Header, losses and constraints of a file; raise unless it is a trace's."""
     try:
         about = json.loads(content["about"].tobytes())
         loss, constraint = content["loss"], content["constraint"]
