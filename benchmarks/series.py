@@ -9,7 +9,7 @@ one is::
     column = "bikers"           # its name, or its number from 0; without one the file is an array
     periods = [24, 168]         # slots of a day and of a week: the rivals are told, SelfTuning not
 
-The series of docs/keep-a-violation-rate.md are files of packages on PyPI, of which nothing is
+The series of docs/violation-rate-measured.md are files of packages on PyPI, of which nothing is
 installed or kept here.
 """
 

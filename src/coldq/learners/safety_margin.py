@@ -194,7 +194,7 @@ class SafetyMargin(Forecasting):
 
     The margin is :class:`~coldq.SelfTuning`'s, widened by its error budget. The queue sees the raw
     g_t(x_t), the step the tightened constraint. Where the budget is spent, the learner's decision
-    is projected onto the tightened rows; that is what the promise, SelfTuning's, needs. See
+    is projected onto the tightened rows; that is what the bound needs. See
     docs/keep-a-violation-rate.md.
 
     Parameters

@@ -120,7 +120,7 @@ class SelfTuning(Algorithm):
     For every run, without assumptions, and any slots a to b, at most ``q (b - a + 1)`` and a little
     more are violated: the slack, 20 at most, and in a stretch one more for each time that the
     record of surprises is broken by a factor e. Infeasible slots, and violated ones after a reduced
-    decision, are counted apart. See docs/keep-a-violation-rate.md for the theorem and its proof.
+    decision, are counted apart. See docs/violation-rate-proofs.md for the proof.
 
     References
     ----------
@@ -321,7 +321,7 @@ class SelfTuning(Algorithm):
     def regret_bound(self, state: SelfTuningState, path_length: ArrayLike = 0.0) -> Array:
         """The most that the losses so far can be above those of decisions with such a path.
 
-        Of decisions that keep the rows stepped on; docs/keep-a-violation-rate.md has the proof.
+        Of decisions that keep the rows stepped on; docs/violation-rate-proofs.md has the proof.
 
         >>> import coldq
         >>> learner = coldq.SelfTuning(coldq.Box(0.0, 1.0, dim=1), pool=[1.0])
