@@ -28,7 +28,7 @@ from coldq.theory.assumptions import FAILS, HOLDS, ROUNDING, UNKNOWN, Assumption
 from coldq.theory.constants import Guarantee, RunConstants, one_number, steps_otherwise
 
 PARTLY = "in part"  # a verdict: the bound is about the other slots
-PROOF_PAGE = "docs/keep-a-violation-rate.md"  # of the regret of learners with a violation rate
+PROOF_PAGE = "docs/violation-rate-proofs.md"  # of the regret of learners with a violation rate
 MAX_NAMED = 8  # reduced slots of a seed, and seeds, that are named
 WINDOW_LENGTHS = (10.0, 100.0)  # slots of the windows that are looked at, times 1 / rate
 LEAST_SOURCE = "the least"  # of several bounds, not of one source for all seeds
