@@ -17,7 +17,7 @@ from benchmarks.families import Slot, time_varying
 from benchmarks.peers import DAQPRefilled
 from coldq.slot.step import solve
 from coldq.solver.api import newton_step
-from coldq.solver.cascade import PATIENT
+from coldq.solver.cascade import UNLIMITED_SYSTEMS
 from coldq.solver.problem import zeros_of
 
 SLOTS, TURNS = 300, 15
@@ -39,7 +39,7 @@ def prepared(slot: Slot) -> tuple[Any, ...]:
     zeros = zeros_of(2)
     return (
         slot.center, slot.gradient, slot.alpha, zeros, slot.queue, zeros, slot.constraint.A,
-        slot.constraint.b, slot.domain.lower, slot.domain.upper, PATIENT,
+        slot.constraint.b, slot.domain.lower, slot.domain.upper, UNLIMITED_SYSTEMS,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import coldq
 
 CURVED_CATEGORIES = (
     "regular", "P = 0 rows", "low rank", "duplicate rows", "infeasible", "zero weights",
-    "hard rows", "lower = upper", "alpha 1e-8", "alpha 1e8", "far outside", "row scales",
+    "enforced rows", "lower = upper", "alpha 1e-8", "alpha 1e8", "far outside", "row scales",
     "integer ties", "unbounded", "linear rows", "affine rows beside", "all affine", "hard ball",
 )  # fmt: skip
 
@@ -21,8 +21,8 @@ class Curved(NamedTuple):
     center: np.ndarray
     gradient: np.ndarray
     alpha: float
-    floor: np.ndarray
-    weights: np.ndarray
+    multiplier_lower: np.ndarray
+    multiplier_upper: np.ndarray
     P: np.ndarray
     q: np.ndarray
     r: np.ndarray
@@ -35,24 +35,24 @@ class Curved(NamedTuple):
 
     def solve(self, constraint: object) -> coldq.Step:
         return coldq.penalised_step(
-            self.center, self.gradient, self.alpha, self.weights, constraint,  # type: ignore[arg-type]
-            self.box, floor=self.floor,
+            self.center, self.gradient, self.alpha, self.multiplier_upper, constraint,  # type: ignore[arg-type]
+            self.box, multiplier_lower=self.multiplier_lower,
         )  # fmt: skip
 
     def values(self, x: np.ndarray) -> np.ndarray:
         return 0.5 * np.einsum("nij,i,j->n", self.P, x, x) + self.q @ x - self.r
 
     def objective(self, x: np.ndarray) -> float:
-        """The penalised objective; hard rows are left out."""
+        """The penalised objective; enforced rows are left out."""
         move, g = x - self.center, self.values(x)
-        high = np.where(np.isinf(self.weights), 0.0, self.weights)
-        low = np.where(np.isinf(self.floor), 0.0, self.floor)
+        high = np.where(np.isinf(self.multiplier_upper), 0.0, self.multiplier_upper)
+        low = np.where(np.isinf(self.multiplier_lower), 0.0, self.multiplier_lower)
         penalty = np.where(g > 0.0, high * g, low * g)
         return float(self.gradient @ move + self.alpha * move @ move + penalty.sum())
 
 
 def make_curved(rng: np.random.Generator, category: str, N: int, p: int) -> Curved:
-    """An instance of a category; hard rows always have a common interior point."""
+    """An instance of a category; enforced rows always have a common interior point."""
     roots = rng.standard_normal((N, p, p)) / np.sqrt(p)
     if category == "low rank":
         roots = roots[:, : max(1, p // 3)]
@@ -73,7 +73,7 @@ def make_curved(rng: np.random.Generator, category: str, N: int, p: int) -> Curv
             r = -rng.uniform(1.0, 20.0, N)
         case "zero weights":
             weights[some] = 0.0
-        case "hard rows":
+        case "enforced rows":
             inner = rng.uniform(lower, upper)
             r = np.maximum(0.0, r) + 0.5 * np.einsum("nij,i,j->n", P, inner, inner) + q @ inner
             r = r + 0.01

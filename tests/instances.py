@@ -16,8 +16,8 @@ class Instance(NamedTuple):
     center: np.ndarray
     gradient: np.ndarray
     alpha: float
-    floor: np.ndarray
-    weights: np.ndarray
+    multiplier_lower: np.ndarray
+    multiplier_upper: np.ndarray
     A: np.ndarray
     b: np.ndarray
     lower: np.ndarray
@@ -28,24 +28,24 @@ class Instance(NamedTuple):
             self.center,
             self.gradient,
             self.alpha,
-            self.weights,
+            self.multiplier_upper,
             coldq.Affine(self.A, self.b),
             coldq.Box(self.lower, self.upper),
-            floor=self.floor,
+            multiplier_lower=self.multiplier_lower,
         )
 
     def problem(self) -> AffineProblem:
         """As solvers take it, without compliance."""
         return AffineProblem(
-            self.center, self.gradient, np.array(self.alpha), self.floor, self.weights,
-            np.zeros(len(self.b)), self.A, self.b, self.lower, self.upper,
+            self.center, self.gradient, np.array(self.alpha), self.multiplier_lower,
+            self.multiplier_upper, np.zeros(len(self.b)), self.A, self.b, self.lower, self.upper,
         )  # fmt: skip
 
     def objective(self, x: np.ndarray) -> float:
-        """The penalised objective; hard rows are left out."""
+        """The penalised objective; enforced rows are left out."""
         move, g = x - self.center, self.A @ x - self.b
-        high = np.where(np.isinf(self.weights), 0.0, self.weights)
-        low = np.where(np.isinf(self.floor), 0.0, self.floor)
+        high = np.where(np.isinf(self.multiplier_upper), 0.0, self.multiplier_upper)
+        low = np.where(np.isinf(self.multiplier_lower), 0.0, self.multiplier_lower)
         penalty = np.where(g > 0.0, high * g, low * g)
         return float(self.gradient @ move + self.alpha * move @ move + penalty.sum())
 
@@ -53,13 +53,13 @@ class Instance(NamedTuple):
 CATEGORIES = (
     "regular", "zero rows", "duplicate rows", "duplicate rows, different b", "infeasible",
     "zero weights", "alpha 1e-8", "alpha 1e8", "lower = upper", "integer ties", "dependent rows",
-    "row scales", "unbounded", "hard rows", "equality rows", "linear rows", "mixed rows",
+    "row scales", "unbounded", "enforced rows", "equality rows", "linear rows", "mixed rows",
     "hard equalities", "origin", "opposite pairs",
 )  # fmt: skip
 
 
 def make_instance(rng: np.random.Generator, category: str, N: int, p: int) -> Instance:
-    """An instance of a category; hard rows always have a common point."""
+    """An instance of a category; enforced rows always have a common point."""
     A, center = rng.standard_normal((N, p)), rng.uniform(-1.0, 1.0, p)
     b = A @ rng.uniform(-0.5, 0.5, p) + 0.3 * rng.standard_normal(N)
     gradient, alpha = 3.0 * rng.standard_normal(p), 10.0 ** rng.uniform(-1.0, 1.0)
@@ -101,7 +101,7 @@ def make_instance(rng: np.random.Generator, category: str, N: int, p: int) -> In
         case "unbounded":
             lower[rng.random(p) < 0.5] = -np.inf
             upper[rng.random(p) < 0.5] = np.inf
-        case "hard rows":
+        case "enforced rows":
             b = A @ np.clip(center, lower, upper) + np.abs(b) * (rng.random(N) < 0.7)
             weights[some] = np.inf
         case "equality rows":

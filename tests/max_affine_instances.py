@@ -9,7 +9,7 @@ import numpy as np
 import coldq
 
 PIECEWISE_CATEGORIES = (
-    "regular", "infeasible", "duplicates", "integer ties", "zero weights", "hard rows",
+    "regular", "infeasible", "duplicates", "integer ties", "zero weights", "enforced rows",
     "alpha 1e-8", "alpha 1e8", "lower = upper", "far outside", "row scales", "linear rows",
     "zero pieces", "unbounded", "one piece",
 )  # fmt: skip
@@ -21,8 +21,8 @@ class Piecewise(NamedTuple):
     center: np.ndarray
     gradient: np.ndarray
     alpha: float
-    floor: np.ndarray
-    weights: np.ndarray
+    multiplier_lower: np.ndarray
+    multiplier_upper: np.ndarray
     A: np.ndarray
     b: np.ndarray
     lower: np.ndarray
@@ -30,20 +30,21 @@ class Piecewise(NamedTuple):
 
     def solve(self) -> coldq.Step:
         return coldq.penalised_step(
-            self.center, self.gradient, self.alpha, self.weights, coldq.MaxAffine(self.A, self.b),
-            coldq.Box(self.lower, self.upper), floor=self.floor,
+            self.center, self.gradient, self.alpha, self.multiplier_upper,
+            coldq.MaxAffine(self.A, self.b), coldq.Box(self.lower, self.upper),
+            multiplier_lower=self.multiplier_lower,
         )  # fmt: skip
 
     def objective(self, x: np.ndarray) -> float:
-        """The penalised objective; hard rows are left out."""
+        """The penalised objective; enforced rows are left out."""
         move, g = x - self.center, (self.A @ x - self.b).max(axis=1)
-        high = np.where(np.isinf(self.weights), 0.0, self.weights)
-        penalty = np.where(g > 0.0, high * g, self.floor * g)
+        high = np.where(np.isinf(self.multiplier_upper), 0.0, self.multiplier_upper)
+        penalty = np.where(g > 0.0, high * g, self.multiplier_lower * g)
         return float(self.gradient @ move + self.alpha * move @ move + penalty.sum())
 
 
 def make_piecewise(rng: np.random.Generator, category: str, N: int, K: int, p: int) -> Piecewise:
-    """An instance of a category; hard rows always have a common point."""
+    """An instance of a category; enforced rows always have a common point."""
     K = 1 if category == "one piece" else K
     A = rng.standard_normal((N, K, p))
     b = A @ rng.uniform(-0.5, 0.5, p) + rng.uniform(-0.2, 1.0, (N, K))
@@ -64,7 +65,7 @@ def make_piecewise(rng: np.random.Generator, category: str, N: int, K: int, p: i
             lower, upper = -np.ones(p), np.ones(p)
         case "zero weights":
             weights[some] = 0.0
-        case "hard rows":
+        case "enforced rows":
             at = A @ rng.uniform(lower, upper)
             b = at + np.abs(rng.standard_normal((N, K))) * (rng.random((N, K)) < 0.7)
             weights[some] = np.inf

@@ -164,14 +164,14 @@ def stacked_rows(*parts: Rows) -> Rows:
 
 
 class Problem(NamedTuple):
-    """One per-slot problem; a problem that clashes has hard rows without a common point."""
+    """One per-slot problem; a problem that clashes has enforced rows without a common point."""
 
     category: str
     center: np.ndarray
     gradient: np.ndarray
     alpha: float
-    floor: np.ndarray
-    weights: np.ndarray
+    multiplier_lower: np.ndarray
+    multiplier_upper: np.ndarray
     rows: Rows
     domain: Any
     clashes: bool = False
@@ -179,13 +179,15 @@ class Problem(NamedTuple):
     def solve(self) -> coldq.Step:
         _, center, gradient, alpha, floor, weights, rows, domain, _ = self
         g = rows.constraint
-        return coldq.penalised_step(center, gradient, alpha, weights, g, domain, floor=floor)
+        return coldq.penalised_step(
+            center, gradient, alpha, weights, g, domain, multiplier_lower=floor
+        )
 
     def objective(self, x: np.ndarray) -> float:
-        """The penalised objective; hard rows are left out."""
+        """The penalised objective; enforced rows are left out."""
         move, g = x - self.center, self.rows.value(x)
-        high = np.where(np.isinf(self.weights), 0.0, self.weights)
-        low = np.where(np.isinf(self.floor), 0.0, self.floor)
+        high = np.where(np.isinf(self.multiplier_upper), 0.0, self.multiplier_upper)
+        low = np.where(np.isinf(self.multiplier_lower), 0.0, self.multiplier_lower)
         penalty = np.where(g > 0.0, high * g, low * g)
         return float(self.gradient @ move + self.alpha * move @ move + penalty.sum())
 
@@ -203,7 +205,7 @@ def normals_at(
     high, low = x >= upper - near, x <= lower + near
     normals, limits = [eye[high], -eye[low]], [upper[high], -lower[low]]
     terms = [eye[high], eye[low]]
-    for part, floor in domain.hard:
+    for part, floor in domain.enforced:
         if isinstance(part, coldq.Affine):
             size = np.abs(part.b) + np.abs(part.A) @ at_least(x)
             held = part.b - part.A @ x <= room * size
@@ -277,13 +279,15 @@ def residual(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     if not (problem.domain.contains(x) and within_bounds(problem, lam)):
         return INF
     g, size = rows.value(x), rows.size(x)
-    wrong = ((lam > problem.floor) & (g < 0.0)) | ((lam < problem.weights) & (g > 0.0))
+    wrong = ((lam > problem.multiplier_lower) & (g < 0.0)) | (
+        (lam < problem.multiplier_upper) & (g > 0.0)
+    )
     off = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0).max(initial=0.0)
     return max(float(off), shares_of(problem, x, lam, tolerance)[0])
 
 
 def within_bounds(problem: Problem, lam: np.ndarray) -> bool:
-    return bool(((problem.floor <= lam) & (lam <= problem.weights)).all())
+    return bool(((problem.multiplier_lower <= lam) & (lam <= problem.multiplier_upper)).all())
 
 
 def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
@@ -294,7 +298,7 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     tangent is not enough: then more of them are taken, and last CVXPY is asked.
     """
     x, lam, rows = step.x, step.multipliers, problem.rows
-    hard = np.isinf(problem.weights)
+    hard = np.isinf(problem.multiplier_upper)
     broken = (np.maximum(rows.value(x), 0.0) / rows.size(x))[hard].max(initial=0.0)
     if not (problem.domain.contains(x) and within_bounds(problem, lam) and broken <= tolerance):
         return INF
@@ -321,10 +325,10 @@ def least_by_cuts(problem: Problem, start: np.ndarray, enough: float) -> float:
     """
     import cvxpy as cp
 
-    x, g = cp.Variable(problem.center.size), cp.Variable(problem.weights.size)
-    move, hard = x - problem.center, np.isinf(problem.weights)
-    price = np.where(hard, 0.0, problem.weights)
-    linear = np.where(problem.floor == problem.weights, price, 0.0)
+    x, g = cp.Variable(problem.center.size), cp.Variable(problem.multiplier_upper.size)
+    move, hard = x - problem.center, np.isinf(problem.multiplier_upper)
+    price = np.where(hard, 0.0, problem.multiplier_upper)
+    linear = np.where(problem.multiplier_lower == problem.multiplier_upper, price, 0.0)
     cost = problem.gradient @ move + problem.alpha * cp.sum_squares(move)
     cost += linear @ g + (price - linear) @ cp.pos(g)
     limits = domain_limits(cp, x, problem.domain)
@@ -352,13 +356,15 @@ def least_by_cvxpy(problem: Problem) -> float:
     cost = problem.gradient @ move + problem.alpha * cp.sum_squares(move)
     parts = problem.rows.modelled(cp, x)  # of one row or several
     rows = [row for g in parts for row in ([g[k] for k in range(g.size)] if g.ndim else [g])]
-    for g, low, high in zip(rows, problem.floor, problem.weights, strict=True):
+    for g, low, high in zip(rows, problem.multiplier_lower, problem.multiplier_upper, strict=True):
         if high == INF:
             limits.append(g <= 0.0)
         elif high > 0.0:
             cost += high * (g if low == high else cp.pos(g))
     values = []
-    heaviest = 1.0 + problem.weights[np.isfinite(problem.weights)].max(initial=0.0)
+    heaviest = 1.0 + problem.multiplier_upper[np.isfinite(problem.multiplier_upper)].max(
+        initial=0.0
+    )
     for unit in (1.0, heaviest, 1e3 * heaviest):  # it fails in one unit and not in another
         with warnings.catch_warnings(), contextlib.suppress(cp.error.SolverError):
             warnings.simplefilter("ignore")  # how accurate it is, its value at a point of X says
@@ -371,7 +377,7 @@ def least_by_cvxpy(problem: Problem) -> float:
 # What is drawn.
 
 FUNCTION_CATEGORIES = (
-    "regular", "duplicate rows", "infeasible", "zero weights", "hard rows", "alpha 1e-8",
+    "regular", "duplicate rows", "infeasible", "zero weights", "enforced rows", "alpha 1e-8",
     "alpha 1e8", "far outside", "row scales", "linear rows",
 )  # fmt: skip
 VARIANTS = {
@@ -420,7 +426,7 @@ def any_affine(rng: np.random.Generator, category: str, p: int, X: Any) -> tuple
 def any_hinges(rng: np.random.Generator, category: str, p: int, X: Any) -> tuple[Any, Rows]:
     """The same, none of them with a price below zero."""
     i, rows = any_affine(rng, category, p, X)
-    return i._replace(floor=np.zeros(i.weights.size)), rows
+    return i._replace(multiplier_lower=np.zeros(i.multiplier_upper.size)), rows
 
 
 def large(rng: np.random.Generator, category: str, p: int, X: Any) -> tuple[Any, Rows]:
@@ -466,7 +472,7 @@ def functions(
 def make_step(rng: np.random.Generator, category: str, N: int, p: int) -> Any:
     """The numbers of a step with N rows of any kind."""
     i = make_piecewise(rng, category, N, 1, p)
-    return Step(i.center, i.gradient, i.alpha, i.floor, i.weights)
+    return Step(i.center, i.gradient, i.alpha, i.multiplier_lower, i.multiplier_upper)
 
 
 class Step(NamedTuple):
@@ -475,8 +481,8 @@ class Step(NamedTuple):
     center: np.ndarray
     gradient: np.ndarray
     alpha: float
-    floor: np.ndarray
-    weights: np.ndarray
+    multiplier_lower: np.ndarray
+    multiplier_upper: np.ndarray
 
 
 def with_hessian(rng: np.random.Generator, category: str, p: int, X: Any) -> tuple[Any, Rows]:
@@ -508,9 +514,10 @@ def beside(*makes: Any) -> Any:
         made = [one(rng, category, p, X) for one in makes]
         first = made[0][0]
         floor, weights = (
-            np.concatenate([getattr(i, name) for i, _ in made]) for name in ("floor", "weights")
+            np.concatenate([getattr(i, name) for i, _ in made])
+            for name in ("multiplier_lower", "multiplier_upper")
         )
-        numbers = first._replace(floor=floor, weights=weights)
+        numbers = first._replace(multiplier_lower=floor, multiplier_upper=weights)
         return numbers, stacked_rows(*(rows for _, rows in made))
 
     return make
@@ -562,30 +569,36 @@ def draw(rows: str, domain: str, k: int, seed: int = 0) -> Problem:
     numbers, g = kind.make(rng, category, p, X)
     if domain == "box" and hasattr(numbers, "lower"):
         X = coldq.Box(numbers.lower, numbers.upper)
-    step = numbers.center, numbers.gradient, float(numbers.alpha), numbers.floor, numbers.weights
+    step = (
+        numbers.center,
+        numbers.gradient,
+        float(numbers.alpha),
+        numbers.multiplier_lower,
+        numbers.multiplier_upper,
+    )
     problem = Problem(category, *step, g, X)
     if category == "clash":
         problem = clashing(rng, problem)
-    known = problem.clashes or np.isfinite(problem.weights).all()
+    known = problem.clashes or np.isfinite(problem.multiplier_upper).all()
     return problem if known else meeting(rng, problem)
 
 
 def meeting(rng: np.random.Generator, problem: Problem) -> Problem:
     """The same with rows that meet in a point; curved ones leave room there, as theory needs."""
-    rows, X, n = problem.rows, problem.domain, problem.weights.size
+    rows, X, n = problem.rows, problem.domain, problem.multiplier_upper.size
     spot = X.project(rng.uniform(-1.0, 1.0, (4 if rows.curved else 1, X.dim))).mean(axis=0)
     room = rng.random(n) * (rng.random(n) < 0.7) + 0.01 * rows.curved * rows.size(spot)
-    room = np.where(problem.floor == -INF, 0.0, room)
+    room = np.where(problem.multiplier_lower == -INF, 0.0, room)
     return problem._replace(rows=rows.shifted(rows.value(spot) + room))
 
 
 def clashing(rng: np.random.Generator, problem: Problem) -> Problem:
-    """The same with one hard row that no point of the domain meets, where the domain is bounded.
+    """One enforced row more that no point of the domain meets, where the domain is bounded.
 
     A row is not below its tangent, and the point farthest down the tangent is that to which a very
     far one projects.
     """
-    rows, X, n = problem.rows, problem.domain, problem.weights.size
+    rows, X, n = problem.rows, problem.domain, problem.multiplier_upper.size
     spot = X.project(rng.uniform(-1.0, 1.0, X.dim))
     k = int(rng.integers(n))
     owner, S, _ = rows.slopes(spot, 0.0)
@@ -596,14 +609,14 @@ def clashing(rng: np.random.Generator, problem: Problem) -> Problem:
     least = rows.value(spot)[k] + slope @ (low - spot)
     by = np.zeros(n)
     by[k] = least - 0.05 * (rows.size(spot)[k] + abs(least) or 1.0)
-    weights = np.where(np.arange(n) == k, INF, problem.weights)
-    return problem._replace(rows=rows.shifted(by), weights=weights, clashes=True)
+    weights = np.where(np.arange(n) == k, INF, problem.multiplier_upper)
+    return problem._replace(rows=rows.shifted(by), multiplier_upper=weights, clashes=True)
 
 
 def judged(problem: Problem, rows: str, tolerance: float) -> tuple[float, str, float]:
     """What the judge says of the step's answer, in words too, and the seconds that the step took.
 
-    Where hard rows clash, that must be found out; of curved ones it need not be proved.
+    Where enforced rows conflict, that must be found out; of curved ones it need not be proved.
     """
     begun = time.perf_counter()
     try:
@@ -616,6 +629,6 @@ def judged(problem: Problem, rows: str, tolerance: float) -> tuple[float, str, f
         right = problem.clashes and (isinstance(error, coldq.Infeasible) or unproved)
         return (0.0 if right else INF), f"{type(error).__name__}: {error}", seconds
     if problem.clashes:
-        return INF, "an answer where hard rows clash", seconds
+        return INF, "an answer where enforced rows conflict", seconds
     found = KINDS[rows].judge(problem, step, tolerance)
     return found, f"{found:.2g}", seconds

@@ -98,13 +98,13 @@ def test_a_state_changed_by_hand(x: np.ndarray) -> None:
         learner.update(dataclasses.replace(learner.init(1), x=x), FEEDBACK)
 
 
-@pytest.mark.parametrize("name", ["center", "gradient", "weights"])
+@pytest.mark.parametrize("name", ["center", "gradient", "multiplier_upper"])
 @pytest.mark.parametrize("batch", [(), (4,)])
 @pytest.mark.parametrize("domain", [X, coldq.Simplex(3)])
 def test_a_step_says_which_array_no_kernel_can_read(name: str, batch, domain) -> None:
     rows = coldq.Affine(np.ones((2, 3)), [1.0, 2.0])
     sound = {"center": np.zeros((*batch, 3)), "gradient": np.ones((*batch, 3))}
-    sound |= {"alpha": np.ones(batch), "weights": np.ones((*batch, 2))}
+    sound |= {"alpha": np.ones(batch), "multiplier_upper": np.ones((*batch, 2))}
     array = sound[name]
     odd = {
         "float32": array.astype(np.float32),

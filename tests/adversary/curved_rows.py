@@ -663,7 +663,7 @@ def penalties(rng: Rng, category: str, n: int, scale: Scale) -> tuple[np.ndarray
 
 def clashing(rng: Rng, problem: Problem, X: Placed) -> Problem | None:
     """One row hard and above zero on all of the domain's box; None where that has no end."""
-    box, n = problem.domain.box, problem.weights.size
+    box, n = problem.domain.box, problem.multiplier_upper.size
     spot = X.spot.astype(LONG)
     owner, S, tangents = problem.rows.slopes(spot, 0.0, np.abs(spot))
     k = int(rng.integers(n))
@@ -680,8 +680,8 @@ def clashing(rng: Rng, problem: Problem, X: Placed) -> Problem | None:
         return None
     by = np.zeros(n)
     by[k] = float(least - margin)
-    weights = np.where(np.arange(n) == k, INF, problem.weights)
-    return problem._replace(rows=problem.rows.shifted(by), weights=weights)
+    weights = np.where(np.arange(n) == k, INF, problem.multiplier_upper)
+    return problem._replace(rows=problem.rows.shifted(by), multiplier_upper=weights)
 
 
 def draw(rows: str, domain: str, rng: Rng, scales: str) -> Drawn:
@@ -723,9 +723,17 @@ def draw(rows: str, domain: str, rng: Rng, scales: str) -> Drawn:
     verdict = partial(judge, problem, tolerance=promise)
     if isinstance(g.constraint, coldq.SparseAffine):  # affine rows have one judge
         plain = problem.rows.constraint.dense()
-        verdict = judged(*problem[:3], problem.weights, problem.floor, plain.A, plain.b, X.domain)
+        verdict = judged(
+            *problem[:3],
+            problem.multiplier_upper,
+            problem.multiplier_lower,
+            plain.A,
+            plain.b,
+            X.domain,
+        )
     return Drawn(
-        rows, domain, category, problem.arguments(), problem.floor, verdict, promise, feasible,
+        rows, domain, category, problem.arguments(), problem.multiplier_lower, verdict, promise,
+        feasible,
         partial(found_below, problem, tolerance=promise) if judge is gap else None,
     )  # fmt: skip
 

@@ -18,21 +18,21 @@ class Drawn(NamedTuple):
     `arguments` are those of :func:`coldq.penalised_step`, `floor` its keyword. `judge` gives what
     is wrong with an answer (0 is perfect), `allowed` how much of it the docs allow. It may not be
     able to prove what is right; then `doubt` has what is known to be wrong. `feasible` says whether
-    the hard rows have a common point with the domain; None if nobody knows.
+    the enforced rows have a common point with the domain; None if nobody knows.
     """
 
     rows: str
     domain: str
     category: str
     arguments: tuple[Any, ...]
-    floor: Any
+    multiplier_lower: Any
     judge: Callable[[coldq.Step], float]
     allowed: float
     feasible: bool | None
     doubt: Callable[[coldq.Step], float] | None = None
 
     def solve(self) -> coldq.Step:
-        return coldq.penalised_step(*self.arguments, floor=self.floor)
+        return coldq.penalised_step(*self.arguments, multiplier_lower=self.multiplier_lower)
 
 
 # A kind of draw: from random numbers and MODERATE or EXTREME scales to a step.

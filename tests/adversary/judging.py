@@ -52,14 +52,15 @@ class Problem(NamedTuple):
     center: np.ndarray
     gradient: np.ndarray
     alpha: float
-    floor: np.ndarray
-    weights: np.ndarray
+    multiplier_lower: np.ndarray
+    multiplier_upper: np.ndarray
     rows: Rows
     domain: Any
 
     def arguments(self) -> tuple[Any, ...]:
         return (
-            self.center, self.gradient, self.alpha, self.weights, self.rows.constraint, self.domain
+            self.center, self.gradient, self.alpha, self.multiplier_upper, self.rows.constraint,
+            self.domain,
         )  # fmt: skip
 
     def target(self) -> np.ndarray:
@@ -91,7 +92,7 @@ def normals_at(domain: Any, x: np.ndarray, at: np.ndarray, room: float) -> tuple
     high, low = upper - x <= room * at, x - lower <= room * at
     normals, terms = [eye[high], -eye[low]], [eye[high], eye[low]]
     rooms = [(upper - x)[high], (x - lower)[low]]
-    for part, floor in domain.hard:
+    for part, floor in domain.enforced:
         if isinstance(part, coldq.Affine):
             A, b = part.A.astype(LONG), part.b.astype(LONG)
             held = b - A @ x <= room * (np.abs(b) + (np.abs(A) * floored(A != 0.0, at)).sum(axis=1))
@@ -126,7 +127,7 @@ def outside(problem: Problem, x: np.ndarray, at: np.ndarray) -> float:
     domain, worst = problem.domain, 0.0
     if not ((domain.box.lower <= x) & (x <= domain.box.upper)).all():
         return INF
-    for part, floor in domain.hard:
+    for part, floor in domain.enforced:
         if isinstance(part, coldq.Affine):
             A, b = part.A.astype(LONG), part.b.astype(LONG)
             over = A @ x - b
@@ -144,12 +145,17 @@ def outside(problem: Problem, x: np.ndarray, at: np.ndarray) -> float:
 def residual(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     """The relative KKT residual; what is within `tolerance` of being active may act on x."""
     x, lam, rows = step.x.astype(LONG), step.multipliers.astype(LONG), problem.rows
-    if not (np.isfinite(x).all() and ((problem.floor <= lam) & (lam <= problem.weights)).all()):
+    if not (
+        np.isfinite(x).all()
+        and ((problem.multiplier_lower <= lam) & (lam <= problem.multiplier_upper)).all()
+    ):
         return INF
     at = counted(problem, x)
     off = outside(problem, x, at)
     g, size = rows.value(x), rows.size(x, at)
-    wrong = ((lam > problem.floor) & (g < 0.0)) | ((lam < problem.weights) & (g > 0.0))
+    wrong = ((lam > problem.multiplier_lower) & (g < 0.0)) | (
+        (lam < problem.multiplier_upper) & (g > 0.0)
+    )
     broken = np.where(wrong, np.abs(g) / np.where(size > 0.0, size, 1.0), 0.0).max(initial=0.0)
     worst = max(off, float(broken))
     if worst > tolerance:
@@ -176,7 +182,7 @@ def unbalanced(
     # is known to their last digit, and a heavy row that bends makes much of it.
     rounding = np.full(x.size, EPS * np.abs(x).max(initial=0.0), LONG)
     known = np.maximum(np.abs(x), rounding / ROUNDINGS)
-    for part, _ in problem.domain.hard:
+    for part, _ in problem.domain.enforced:
         if not isinstance(part, coldq.Affine):
             # Beside the radius x has twice the digits of a double at most.
             width = np.abs(part.center) + 4.0 * EPS * part.radius
@@ -336,10 +342,10 @@ def _carefully(B: np.ndarray, v: np.ndarray, least: np.ndarray) -> np.ndarray:
 
 
 def objective(problem: Problem, x: np.ndarray) -> tuple[LONG, LONG]:
-    """The penalised objective without hard rows, and the size of its terms."""
+    """The penalised objective without enforced rows, and the size of its terms."""
     move, g = x - problem.center.astype(LONG), problem.rows.value(x)
-    high = np.where(np.isinf(problem.weights), 0.0, problem.weights).astype(LONG)
-    penalty = np.where(g > 0.0, high * g, problem.floor * g)
+    high = np.where(np.isinf(problem.multiplier_upper), 0.0, problem.multiplier_upper).astype(LONG)
+    penalty = np.where(g > 0.0, high * g, problem.multiplier_lower * g)
     terms = np.concatenate([problem.gradient * move, problem.alpha * move * move, penalty])
     return terms.sum(), np.abs(terms).sum()
 
@@ -354,10 +360,13 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     """
     x, rows = step.x.astype(LONG), problem.rows
     lam = step.multipliers
-    if not (np.isfinite(x).all() and ((problem.floor <= lam) & (lam <= problem.weights)).all()):
+    if not (
+        np.isfinite(x).all()
+        and ((problem.multiplier_lower <= lam) & (lam <= problem.multiplier_upper)).all()
+    ):
         return INF
     at = counted(problem, x)
-    hard = np.isinf(problem.weights)
+    hard = np.isinf(problem.multiplier_upper)
     terms = rows.size(x, at)
     terms = np.where(terms > 0.0, terms, 1.0)
     broken = (np.maximum(rows.value(x), 0.0) / terms)[hard].max(initial=0.0)
@@ -381,11 +390,13 @@ def gap(problem: Problem, step: coldq.Step, tolerance: float) -> float:
 def rounded_off(problem: Problem, x: np.ndarray, at: np.ndarray, left: float) -> Any:
     """What rounding makes of rows, priced: it is no gap, nor what x being off its domain by as much
     does, which is relative to several terms of a size like that of x."""
-    rows, hard = problem.rows, np.isinf(problem.weights)
+    rows, hard = problem.rows, np.isinf(problem.multiplier_upper)
     rounding = 16.0 * EPS * rows.size(x, at)
     owner, S, _ = rows.slopes(x, 0.0, at)
     np.maximum.at(rounding, owner, 4.0 * left * (np.abs(S) @ at))
-    price = np.where(rows.value(x) > -rounding, problem.weights, np.abs(problem.floor))
+    price = np.where(
+        rows.value(x) > -rounding, problem.multiplier_upper, np.abs(problem.multiplier_lower)
+    )
     return np.where(hard, 0.0, price) @ rounding
 
 
@@ -404,7 +415,11 @@ def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
     Next to a kink whose slopes are 1e20 times the value, a last digit of x decides: that is no gap
     here either.
     """
-    rng, hard, box = np.random.default_rng(0), np.isinf(problem.weights), problem.domain.box
+    rng, hard, box = (
+        np.random.default_rng(0),
+        np.isinf(problem.multiplier_upper),
+        problem.domain.box,
+    )
     x = step.x.astype(LONG)
     at = counted(problem, x)
     left = outside(problem, x, at)
@@ -413,7 +428,7 @@ def found_below(problem: Problem, step: coldq.Step, tolerance: float) -> float:
         size = problem.rows.size(x, counted(problem, x))[hard]
         return problem.rows.value(x)[hard] / np.where(size > 0.0, size, 1.0)
 
-    # A hard row may be off by the tolerance at x, and is so at the points that are compared.
+    # An enforced row may be off by the tolerance at x, and is so at the points that are compared.
     room = np.maximum(broken(x), 1e-9)
     if max(left, room.max(initial=0.0)) > tolerance:
         return INF
@@ -464,17 +479,20 @@ def least_by_cuts(
 
     clarabel: Any = import_module("clarabel")  # a compiled module without type information
 
-    p, n = start.size, problem.weights.size
-    own = [(part.A, part.b, floor) for part, floor in problem.domain.hard]
+    p, n = start.size, problem.multiplier_upper.size
+    own = [(part.A, part.b, floor) for part, floor in problem.domain.enforced]
     A = np.concatenate([np.zeros((0, p)), *(rows for rows, _, _ in own)])
     b = np.concatenate([np.zeros(0), *(limits for _, limits, _ in own)])
     equal = np.concatenate([np.zeros(0, bool), *(np.full(c.size, f == -INF) for _, c, f in own)])
     lower, upper = problem.domain.box.lower, problem.domain.box.upper
     low, high = np.flatnonzero(lower > -INF), np.flatnonzero(upper < INF)
-    hard, linear = np.isinf(problem.weights), problem.floor == problem.weights
+    hard, linear = (
+        np.isinf(problem.multiplier_upper),
+        problem.multiplier_lower == problem.multiplier_upper,
+    )
     unit = float(np.abs(start).max()) or 1.0  # x is in this unit, the objective in its size
     worth = float(size) or 1.0
-    eye, price = np.eye(p + n), np.where(hard, 0.0, problem.weights)
+    eye, price = np.eye(p + n), np.where(hard, 0.0, problem.multiplier_upper)
     center, best, x = problem.center.astype(LONG), LONG(-INF), start
     cuts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for _ in range(500):
@@ -530,7 +548,9 @@ def least_by_cuts(
         mu = np.maximum(z[k : k + group.size], 0.0).astype(LONG) * worth / height
         total = np.zeros(n, LONG)
         np.add.at(total, group, mu)
-        aim = np.where(linear, problem.weights, np.minimum(total, problem.weights))
+        aim = np.where(
+            linear, problem.multiplier_upper, np.minimum(total, problem.multiplier_upper)
+        )
         mu = mu * (aim / np.where(total > 0.0, total, 1.0))[group]
         slope = problem.gradient + C.T @ mu + A.T.astype(LONG) @ nu
         move = np.clip(center - slope / (2.0 * LONG(problem.alpha)), lower, upper) - center

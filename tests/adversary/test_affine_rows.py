@@ -76,7 +76,7 @@ def test_steps_that_were_missed_once_are_solved(domain: str, seed: int, k: int, 
 
 @pytest.mark.filterwarnings("ignore::coldq.Inexact")  # exact or not with the rounding of BLAS
 def test_rows_that_are_broken_by_rounding_alone_are_not_priced_for_it() -> None:
-    # Near-parallel hard rows, with multipliers of 8e12: some builds of BLAS leave no digit of them.
+    # Near-parallel enforced rows, with multipliers of 8e12: some BLAS leave no digit of them.
     one = drawn("product with a ball", 9401, 1521)
     try:
         step = one.solve()
@@ -138,7 +138,7 @@ def test_consistent_hard_rows_are_not_called_infeasible_at_any_scale(size: float
     b = A @ np.array([-size])
     box = coldq.Box(-size, size, dim=1)
     g = coldq.Affine(A, b)
-    step = coldq.penalised_step([0.0], [0.0], 1.0, INF, g, box, floor=-INF)
+    step = coldq.penalised_step([0.0], [0.0], 1.0, INF, g, box, multiplier_lower=-INF)
     np.testing.assert_allclose(step.x, [-size], rtol=1e-9)
     rng = np.random.default_rng(13)
     for _ in range(40):
@@ -147,7 +147,7 @@ def test_consistent_hard_rows_are_not_called_infeasible_at_any_scale(size: float
         b = A @ (size * rng.uniform(-1.0, 1.0, p))  # met by a point of the box, but for rounding
         center, box = size * rng.standard_normal(p), coldq.Box(-size, size, dim=p)
         step = coldq.penalised_step(
-            center, 0.0 * center, 1.0, INF, coldq.Affine(A, b), box, floor=-INF
+            center, 0.0 * center, 1.0, INF, coldq.Affine(A, b), box, multiplier_lower=-INF
         )
         np.testing.assert_allclose(A @ step.x, b, rtol=0.0, atol=1e-9 * size)
 

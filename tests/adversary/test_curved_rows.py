@@ -29,7 +29,7 @@ def verdict(rows: str, domain: str, k: int, scales: str) -> str:
         unproved = drawn.feasible is False and "may be infeasible" in str(error)
         return "" if unproved else f"{k}: {error}"
     if drawn.feasible is False:
-        return f"{k}: an answer where hard rows clash"
+        return f"{k}: an answer where enforced rows conflict"
     off = drawn.judge(step)
     return "" if off <= drawn.allowed else f"{k} ({drawn.category}): {off:.3g}"
 
@@ -192,7 +192,9 @@ def test_diagonal_rows_give_what_their_matrices_give() -> None:
         weights = rng.choice([0.0, 1e-2, 1.0, 1e3, 1e8], n)
         floor = weights * rng.choice([0.0, 1.0])
         arguments = 3 * rng.standard_normal(p), 3 * rng.standard_normal(p), 0.7, weights
-        one, other = (coldq.penalised_step(*arguments, g, X, floor=floor) for g in (thin, full))
+        one, other = (
+            coldq.penalised_step(*arguments, g, X, multiplier_lower=floor) for g in (thin, full)
+        )
         np.testing.assert_allclose(one.x, other.x, atol=1e-7)
         if k % 4:
             assert thin.largest(X)[0] <= full.largest(X)[0] * (1.0 + 1e-12)
@@ -224,9 +226,10 @@ def test_what_is_not_convex_is_found_without_eigenvalues_too() -> None:
         coldq.QuadraticConstraint.diagonal([[1.0, -1.0]], [[0.0, 0.0]], [1.0])
 
 
-# What it was that these needed: multipliers rounded from more digits, weights for hard rows that
-# are relative to the rows, hard rows that meet without room, a unit for x where none is known, a
-# zero beside other coordinates, a gap that strong convexity says is small, rounding of a row beside
+# What it was that these needed: multipliers rounded from more digits, weights for enforced rows
+# that are relative to the rows, enforced rows that meet without room, a unit for x where none is
+# known, a zero beside other coordinates, a gap that strong convexity says is small, rounding of
+# a row beside
 # a ball's center, a gap where x is zero, a box that is small beside the prices, a row around x
 # itself that nothing meets, a ball that is small beside the digits of y, weights that no product
 # with a room tells from none, cuts that begin where models ended, a proof of a clash beside an
@@ -346,7 +349,7 @@ def test_a_cost_in_small_units_is_followed_as_far_as_kinked_rows_let_it() -> Non
 
 
 def two_balls(unit: float, apart: float, functions: bool) -> Any:
-    """Two hard rows: within `unit` of the origin, and of a point so many units from it."""
+    """Two enforced rows: within `unit` of the origin, and of a point so many units from it."""
     far = np.array([apart * unit, 0.0, 0.0])
     P = np.broadcast_to(2.0 * np.eye(3), (2, 3, 3))
     q, r = np.array([0.0 * far, -2.0 * far]), np.array([unit**2, unit**2 - far @ far])
@@ -359,7 +362,7 @@ def two_balls(unit: float, apart: float, functions: bool) -> Any:
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
 @pytest.mark.parametrize("functions", [False, True])
-def test_hard_curved_rows_clash_exactly_where_they_do(unit: float, functions: bool) -> None:
+def test_enforced_curved_rows_conflict_exactly_where_they_do(unit: float, functions: bool) -> None:
     X = coldq.Box(-5.0 * unit, 5.0 * unit, dim=3)
     center = np.array([0.5, 3.0, 0.0]) * unit
     with pytest.raises(coldq.Infeasible):

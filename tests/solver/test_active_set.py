@@ -39,7 +39,7 @@ print(seen.hexdigest())
 
 
 def enforced(one: Instance) -> bool:
-    return bool((np.isinf(one.floor) | np.isinf(one.weights)).any())
+    return bool((np.isinf(one.multiplier_lower) | np.isinf(one.multiplier_upper)).any())
 
 
 def contradictory(rng: np.random.Generator) -> Instance:
@@ -70,7 +70,9 @@ def contradict(one: Instance, multipliers: np.ndarray) -> bool:
     """Whether no point of the box satisfies this combination of enforced rows, in fractions."""
     share = [Fraction(v) for v in multipliers]
     for k, v in enumerate(share):
-        if (v > 0 and one.weights[k] != INF) or (v < 0 and one.floor[k] != -INF):
+        if (v > 0 and one.multiplier_upper[k] != INF) or (
+            v < 0 and one.multiplier_lower[k] != -INF
+        ):
             return False
     least = Fraction(0)
     for i in range(one.lower.size):
@@ -87,7 +89,10 @@ def exact_answer(one: Instance, found: Solution) -> list[Fraction]:
     box = zip(one.lower, one.upper, strict=True)
     bounds = [(Fraction(low), Fraction(high)) for low, high in box]
     y = [Fraction(c) - Fraction(d) / double for c, d in zip(one.center, one.gradient, strict=True)]
-    low, high = [Fraction(v) for v in one.floor], [Fraction(v) for v in one.weights]
+    low, high = (
+        [Fraction(v) for v in one.multiplier_lower],
+        [Fraction(v) for v in one.multiplier_upper],
+    )
     price = [Fraction(v) for v in found.multipliers]
     met = [k for k, v in enumerate(price) if low[k] < v < high[k]]
     free = [i for i, v in enumerate(found.x) if one.lower[i] < v < one.upper[i]]
@@ -184,7 +189,7 @@ def test_no_step_down_makes_the_objective_worse_than_where_it_started() -> None:
     rng = np.random.default_rng(4)
     for _ in range(40):
         one = clashing(rng, int(rng.integers(20, 60)), int(rng.integers(2, 12)))
-        start = one.weights * rng.random(one.b.size)
+        start = one.multiplier_upper * rng.random(one.b.size)
         z = one.center - (one.gradient + start @ one.A) / (2.0 * one.alpha)
         found = active_set(one.problem(), start)
         before = one.objective(np.clip(z, one.lower, one.upper))
@@ -213,8 +218,8 @@ def test_adversarial_steps_are_solved_in_double_double_or_refuted(scale: str) ->
         center, gradient, alpha, weights, g, box = drawn.arguments
         found = active_set_extended(
             AffineProblem(
-                center, gradient, np.array(alpha), drawn.floor, weights, np.zeros(len(g.b)),
-                g.A, g.b, box.lower, box.upper,
+                center, gradient, np.array(alpha), drawn.multiplier_lower, weights,
+                np.zeros(len(g.b)), g.A, g.b, box.lower, box.upper,
             )
         )  # fmt: skip
         refuted += found.infeasible
@@ -238,8 +243,10 @@ def test_rows_that_nearly_contradict_are_refuted_in_fractions_or_met() -> None:
             assert contradict(one, found.multipliers), k
         elif found.status is Status.OPTIMAL:
             g, size = one.A @ found.x - one.b, np.abs(one.A) @ np.abs(found.x) + np.abs(one.b)
-            broken = np.where(np.isinf(one.weights), np.maximum(g, 0.0), 0.0)
-            broken = np.maximum(broken, np.where(np.isinf(one.floor), np.maximum(-g, 0.0), 0.0))
+            broken = np.where(np.isinf(one.multiplier_upper), np.maximum(g, 0.0), 0.0)
+            broken = np.maximum(
+                broken, np.where(np.isinf(one.multiplier_lower), np.maximum(-g, 0.0), 0.0)
+            )
             assert (broken <= 1.001e-9 * size).all(), k
     assert seen[Status.INFEASIBLE] >= 150
     assert seen[Status.OPTIMAL] >= 150

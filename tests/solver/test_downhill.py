@@ -35,7 +35,14 @@ def on_a_simplex(one: Instance, total: float, cap: float) -> pairs.Problem:
     domain: Any = coldq.Simplex(p, total=total, cap=cap)
     rows = pairs.affine_rows(np.abs(one.A), np.abs(one.b) * total)
     return pairs.Problem(
-        "clashing", domain.start(), one.gradient, one.alpha, one.floor, one.weights, rows, domain
+        "clashing",
+        domain.start(),
+        one.gradient,
+        one.alpha,
+        one.multiplier_lower,
+        one.multiplier_upper,
+        rows,
+        domain,
     )
 
 
@@ -94,7 +101,14 @@ def test_the_answer_is_the_oracles() -> None:
     one = clashing(rng, 40, 8)
     domains: Any = coldq.Box(one.lower, one.upper), coldq.Simplex(8), coldq.Simplex(8, cap=0.3)
     for domain in domains:
-        arguments = one.center, one.gradient, 1.0, one.weights, coldq.Affine(one.A, one.b), domain
+        arguments = (
+            one.center,
+            one.gradient,
+            1.0,
+            one.multiplier_upper,
+            coldq.Affine(one.A, one.b),
+            domain,
+        )
         step = coldq.penalised_step(*arguments)
         x, value = reference_step(*arguments)
         np.testing.assert_allclose(step.x, x, atol=1e-5)

@@ -37,35 +37,37 @@ def vary(rng: np.random.Generator, instance: Instance, kind: str) -> Instance:
         case "steep or flat":
             return instance._replace(alpha=float(10.0 ** rng.uniform(-6.0, 6.0)))
         case "equality penalties":
-            return instance._replace(floor=np.where(some, -weights, floor))
+            return instance._replace(multiplier_lower=np.where(some, -weights, floor))
         case "linear rows":
-            return instance._replace(floor=np.where(some, weights, floor))
+            return instance._replace(multiplier_lower=np.where(some, weights, floor))
         case "weights of zero":
-            return instance._replace(weights=np.where(some, 0.0, weights))
+            return instance._replace(multiplier_upper=np.where(some, 0.0, weights))
         case "duplicate rows":
             same = rng.integers(0, N // 3, N)
-            return instance._replace(A=A[same], b=b[same], weights=weights * rng.integers(0, 3, N))
+            return instance._replace(
+                A=A[same], b=b[same], multiplier_upper=weights * rng.integers(0, 3, N)
+            )
         case "fixed coordinates":
             return instance._replace(upper=np.where(here, lower, upper))
         case "unbounded":
             high = np.where(rng.random(p) < 0.5, INF, upper)
             return instance._replace(lower=np.where(here, -INF, lower), upper=high)
-        case "hard rows":
+        case "enforced rows":
             room = rng.random(N) * (rng.random(N) < 0.6)
             met = np.where(some, A @ point + room, b)
-            return instance._replace(b=met, weights=np.where(some, INF, weights))
+            return instance._replace(b=met, multiplier_upper=np.where(some, INF, weights))
         case "hard equalities":
             equal = np.arange(N) < p // 2
             return instance._replace(
-                b=np.where(equal, A @ point, b), weights=np.where(equal, INF, weights),
-                floor=np.where(equal, -INF, floor),
+                b=np.where(equal, A @ point, b), multiplier_upper=np.where(equal, INF, weights),
+                multiplier_lower=np.where(equal, -INF, floor),
             )  # fmt: skip
     return instance
 
 
 KINDS = (
     "hinges", "steep or flat", "equality penalties", "linear rows", "weights of zero",
-    "duplicate rows", "fixed coordinates", "unbounded", "hard rows", "hard equalities",
+    "duplicate rows", "fixed coordinates", "unbounded", "enforced rows", "hard equalities",
 )  # fmt: skip
 
 
@@ -105,21 +107,23 @@ def test_on_a_simplex_too(N: int) -> None:
     for _ in range(5):
         one, domain = clashing(rng, N, 20), coldq.Simplex(20)
         problem = pairs.Problem(
-            "clashing", domain.start(), one.gradient, 1.0, one.floor, one.weights,
-            pairs.affine_rows(one.A, one.b), domain,
+            "clashing", domain.start(), one.gradient, 1.0, one.multiplier_lower,
+            one.multiplier_upper, pairs.affine_rows(one.A, one.b), domain,
         )  # fmt: skip
         assert pairs.residual(problem, problem.solve(), TOLERANCE) <= TOLERANCE
 
 
-@pytest.mark.parametrize("kind", ["hinges", "equality penalties", "hard rows", "hard equalities"])
+@pytest.mark.parametrize(
+    "kind", ["hinges", "equality penalties", "enforced rows", "hard equalities"]
+)
 def test_the_answer_is_the_oracles(kind: str) -> None:
     rng = np.random.default_rng(7)
     one = vary(rng, clashing(rng, 90, 12), kind)
     rows, box = coldq.Affine(one.A, one.b), coldq.Box(one.lower, one.upper)
-    arguments = one.center, one.gradient, one.alpha, one.weights, rows
+    arguments = one.center, one.gradient, one.alpha, one.multiplier_upper, rows
     for domain in (box, coldq.Simplex(12)) if kind == "hinges" else (box,):
-        step = coldq.penalised_step(*arguments, domain, floor=one.floor)
-        x, value = reference_step(*arguments, domain, floor=one.floor)
+        step = coldq.penalised_step(*arguments, domain, multiplier_lower=one.multiplier_lower)
+        x, value = reference_step(*arguments, domain, multiplier_lower=one.multiplier_lower)
         np.testing.assert_allclose(step.x, x, atol=1e-5)
         assert one.objective(step.x) <= value + 1e-7 * (1.0 + abs(value))
 
@@ -156,17 +160,17 @@ def test_so_they_are_beside_sums_of_blocks(N: int, p: int, weight: float) -> Non
 
 def reference(one: Instance, X: coldq.Domain) -> Array:
     rows = coldq.Affine(one.A, one.b)
-    given = one.center, one.gradient, one.alpha, one.weights, rows
-    return reference_step(*given, X, floor=one.floor)[0]
+    given = one.center, one.gradient, one.alpha, one.multiplier_upper, rows
+    return reference_step(*given, X, multiplier_lower=one.multiplier_lower)[0]
 
 
 def at_bounds_as_the_oracle(one: Instance, X: coldq.Domain, multipliers: Array) -> None:
     """Whether multipliers are at their bounds where rows do not hold with equality."""
     g = one.A @ reference(one, X) - one.b
     assert (g > 1e-4).any()
-    np.testing.assert_array_equal(multipliers[g > 1e-4], one.weights[g > 1e-4])
-    np.testing.assert_array_equal(multipliers[g < -1e-4], one.floor[g < -1e-4])
-    assert ((one.floor <= multipliers) & (multipliers <= one.weights)).all()
+    np.testing.assert_array_equal(multipliers[g > 1e-4], one.multiplier_upper[g > 1e-4])
+    np.testing.assert_array_equal(multipliers[g < -1e-4], one.multiplier_lower[g < -1e-4])
+    assert ((one.multiplier_lower <= multipliers) & (multipliers <= one.multiplier_upper)).all()
 
 
 def test_sparse_rows_that_cannot_all_be_met() -> None:
@@ -176,7 +180,9 @@ def test_sparse_rows_that_cannot_all_be_met() -> None:
         one = one._replace(A=one.A * (rng.random((N, p)) < 0.3), b=one.b - 0.3)
         rows = coldq.SparseAffine(sparse.csr_array(one.A), one.b)
         box = coldq.Box(one.lower, one.upper)
-        step = coldq.penalised_step(one.center, one.gradient, one.alpha, one.weights, rows, box)
+        step = coldq.penalised_step(
+            one.center, one.gradient, one.alpha, one.multiplier_upper, rows, box
+        )
         assert residual_of(one, step.x, step.multipliers) <= TOLERANCE
 
 
@@ -197,7 +203,7 @@ def test_hard_rows_without_a_common_point_are_found_among_rows_that_clash() -> N
     rng = np.random.default_rng(12)
     one = clashing(rng, 100, 8)
     one.A[1], one.b[1] = -one.A[0], -one.b[0] - 1.0
-    weights = one.weights.copy()
+    weights = one.multiplier_upper.copy()
     weights[:2] = INF
-    with pytest.raises(coldq.Infeasible, match="hard rows have no common point"):
-        one._replace(weights=weights).solve()
+    with pytest.raises(coldq.Infeasible, match="enforced rows have no common point"):
+        one._replace(multiplier_upper=weights).solve()

@@ -92,9 +92,9 @@ def test_every_one_of_many_degenerate_sparse_steps_is_solved(least, most, rows) 
         p, N = int(rng.integers(least, most)), int(rng.integers(rows, 2 * rows))
         instance = make_instance(rng, category, N, p)
         A = instance.A * (rng.random((N, p)) < 0.3)
-        # What thinning has taken from hard rows comes off their limits: they keep a common point.
+        # What thinning took from enforced rows comes off their limits: they keep a common point.
         inside = np.clip(rng.standard_normal(p), instance.lower, instance.upper)
-        hard = np.isinf(instance.weights) | np.isinf(instance.floor)
+        hard = np.isinf(instance.multiplier_upper) | np.isinf(instance.multiplier_lower)
         instance = instance._replace(A=A, b=np.where(hard, A @ inside, instance.b))
         step = solved(instance.problem()._replace(A=sparse.csr_array(A)))
         assert residual_of(instance, step.x, step.multipliers) <= TOLERANCE, (k, category)

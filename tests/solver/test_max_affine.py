@@ -45,9 +45,11 @@ def test_an_answer_meets_the_optimality_conditions(sizes: tuple[int, ...]) -> No
     assert (mu >= 0.0).all()
     assert (shares * (largest[:, None] - values) <= 1e-8).all()
     np.testing.assert_allclose(multipliers, 2.0 * one.alpha * shares.sum(axis=1), atol=1e-8)
-    assert (one.floor <= multipliers).all() and (multipliers <= one.weights).all()
-    assert (largest[multipliers < one.weights] <= 1e-8).all()
-    assert (largest[multipliers > one.floor] >= -1e-8).all()
+    assert (one.multiplier_lower <= multipliers).all() and (
+        multipliers <= one.multiplier_upper
+    ).all()
+    assert (largest[multipliers < one.multiplier_upper] <= 1e-8).all()
+    assert (largest[multipliers > one.multiplier_lower] >= -1e-8).all()
     over = one.plain @ x - one.limit
     equal = np.isinf(one.least)
     assert (over <= 1e-8).all() and (np.abs(over[equal]) <= 1e-8).all()

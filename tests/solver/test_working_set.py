@@ -10,11 +10,11 @@ import pytest
 from scipy import sparse
 
 import coldq
-from coldq.slot.step.affine import MUCH_SPARSE
+from coldq.slot.step.affine import MIN_SPARSE_ENTRIES
 from coldq.slot.step.reference import reference_step
 from coldq.solver.answer import TOLERANCE, Step
 from coldq.solver.api import working_set_step
-from coldq.solver.cascade import FEW_ROWS, PATIENT, rescue, rescue_one, run_affine
+from coldq.solver.cascade import MAX_NEWTON_ROWS, UNLIMITED_SYSTEMS, rescue, rescue_one, run_affine
 from coldq.solver.problem import AffineProblem
 from coldq.solver.simplices import solve_in_one_block
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
@@ -28,7 +28,7 @@ def budgets(rng: np.random.Generator, N: int, p: int) -> tuple[coldq.Affine, col
 
 
 def test_sixteen_rows_are_few_and_seventeen_many() -> None:
-    assert FEW_ROWS == N_MANY - 1
+    assert MAX_NEWTON_ROWS == N_MANY - 1
 
 
 @pytest.mark.parametrize("least", [N_MANY, 40, 80])
@@ -67,9 +67,9 @@ def test_budgets_never_need_another_method() -> None:
             rng.random(p), rng.normal(0.0, 2.0, p), np.array(1.0), zeros, np.full(N, 2500.0),
             zeros, rows.A, rows.b, box.lower, box.upper,
         )  # fmt: skip
-        answer = Step(*working_set_step(*problem, PATIENT))
+        answer = Step(*working_set_step(*problem, UNLIMITED_SYSTEMS))
         instance = Instance(
-            problem.center, problem.gradient, 1.0, zeros, problem.weights, rows.A, rows.b,
+            problem.center, problem.gradient, 1.0, zeros, problem.multiplier_upper, rows.A, rows.b,
             box.lower, box.upper,
         )  # fmt: skip
         assert residual_of(instance, answer.x, answer.multipliers) <= TOLERANCE
@@ -115,9 +115,9 @@ def test_sparse_rows_of_every_kind_are_solved(N: int, p: int) -> None:
         instance = make_instance(rng, category, N, p)
         A = instance.A * (rng.random((N, p)) < 4.0 / p)
         A[:, rng.random(p) < 0.3] = 0.0  # coordinates that no row enters
-        # What thinning has taken from hard rows comes off their limits: they keep a common point.
+        # What thinning took from enforced rows comes off their limits: they keep a common point.
         inside = np.clip(rng.standard_normal(p), instance.lower, instance.upper)
-        hard = np.isinf(instance.weights) | np.isinf(instance.floor)
+        hard = np.isinf(instance.multiplier_upper) | np.isinf(instance.multiplier_lower)
         instance = instance._replace(A=A, b=np.where(hard, A @ inside, instance.b))
         thin = instance.problem()._replace(A=sparse.csr_array(A))
         step = solve_in_one_block(thin)
@@ -136,7 +136,7 @@ def test_rows_that_share_no_coordinate_are_solved_as_each_alone(N: int) -> None:
     parts, limits = rng.random((N, each)), rng.uniform(0.2, 2.0, N)
     A = sparse.csr_array((parts.ravel(), np.arange(p), np.arange(0, p + 1, each)), (N, p))
     center, gradient = rng.random(p), 2.0 * rng.normal(size=p)
-    assert N * p > MUCH_SPARSE
+    assert N * p > MIN_SPARSE_ENTRIES
     step = coldq.penalised_step(
         center, gradient, 1.0, 2500.0, coldq.SparseAffine(A, limits), coldq.Box(0, 1, dim=p)
     )
@@ -173,7 +173,7 @@ def test_the_memory_of_a_step_is_a_small_part_of_its_data() -> None:
         rows, box = budgets(np.random.default_rng(N), N, p)
         given = np.ones(p), -np.ones(p), np.array(1.0), np.zeros(N), np.full(N, 50.0), np.zeros(N)
         tracemalloc.start()
-        working_set_step(*given, rows.A, rows.b, box.lower, box.upper, PATIENT)
+        working_set_step(*given, rows.A, rows.b, box.lower, box.upper, UNLIMITED_SYSTEMS)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert 8 * p < most <= 0.3 * rows.A.nbytes
@@ -191,7 +191,9 @@ def test_many_rows_through_one_point_of_a_line_are_solved_by_whoever_gets_them()
             center, gradient, np.array(35.0), floor, weights, np.zeros(N), A, rows.b, X.lower,
             X.upper,
         )  # fmt: skip
-        step = coldq.penalised_step(center, gradient, 35.0, weights, rows, X, floor=floor)
+        step = coldq.penalised_step(
+            center, gradient, 35.0, weights, rows, X, multiplier_lower=floor
+        )
         best = min(np.linspace(-2.0, 2.0, 401), key=lambda x: value_of(problem, x))
         handed, clash = rescue(problem, Step(np.zeros(1), np.zeros(N), np.array(np.inf)))
         assert handed.residual <= TOLERANCE and not clash
@@ -202,6 +204,6 @@ def test_many_rows_through_one_point_of_a_line_are_solved_by_whoever_gets_them()
 def value_of(problem: AffineProblem, x: float) -> float:
     """The penalised objective of one coordinate."""
     g = problem.A[:, 0] * x - problem.b
-    penalty = np.where(g > 0.0, problem.weights * g, problem.floor * g).sum()
+    penalty = np.where(g > 0.0, problem.multiplier_upper * g, problem.multiplier_lower * g).sum()
     move = x - problem.center[0]
     return float(problem.gradient[0] * move + problem.alpha * move * move + penalty)

@@ -173,7 +173,7 @@ def a_run(seed: int, number: int) -> tuple[str, coldq.BoundReport | str]:
         )
         return name, coldq.bound_report(trace, mu=0.5 * how["bowl"])
     except coldq.Infeasible:
-        return name, "infeasible, as hard rows are in a blocked slot"
+        return name, "infeasible, as enforced rows are in a blocked slot"
 
 
 class Tally:

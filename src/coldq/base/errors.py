@@ -224,14 +224,14 @@ class StepFailed(Error):
 
 
 class Infeasible(StepFailed):
-    """Hard rows (infinite weight) have no common point in the domain.
+    """Enforced rows (infinite weight) have no common point in the domain.
 
     >>> import coldq
     >>> hard = coldq.Affine([[1.0]], [-1.0])  # x <= -1, on [0, 1]
     >>> coldq.penalised_step([0.5], [0.0], 1.0, float("inf"), hard, coldq.Box(0.0, 1.0, dim=1))
     Traceback (most recent call last):
     ...
-    coldq.Infeasible: the hard rows have no common point in the domain
+    coldq.Infeasible: the enforced rows have no common point in the domain
     """
 
 

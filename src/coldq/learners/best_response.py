@@ -31,7 +31,7 @@ from coldq.slot.domains import Box
 from coldq.slot.feedback import Feedback
 from coldq.slot.minimisers import nearest_minimiser
 from coldq.slot.step import solve
-from coldq.solver.cascade import FEW_ROWS
+from coldq.solver.cascade import MAX_NEWTON_ROWS
 
 PROXIMAL_WEIGHT = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
 MAX_PROXIMAL_STEPS = 40
@@ -169,7 +169,7 @@ def least_violation(g: Any, domain: Domain, near: Array, *, by_slope: bool = Fal
     `by_slope` divides every row by its slope, so that rows of unlike units count alike.
     """
     n, x = g.n_constraints, np.ascontiguousarray(near)
-    if type(g) is Affine and type(domain) is Box and 0 < n <= FEW_ROWS:
+    if type(g) is Affine and type(domain) is Box and 0 < n <= MAX_NEWTON_ROWS:
         point = on_a_box(x, g.A, g.b, domain.lower, domain.upper, _width(domain), float(by_slope))
         if np.isfinite(point).all() and point.shape == x.shape:
             return point

@@ -33,9 +33,9 @@ from coldq.solver.api import (
     queue_step,
     self_tuning_step,
 )
-from coldq.solver.cascade import FEW_ROWS
+from coldq.solver.cascade import MAX_NEWTON_ROWS
 from coldq.solver.simplices import steps_for
-from coldq.solver.threads import LEAST_WORK, fill_batch
+from coldq.solver.threads import MIN_THREAD_WORK, fill_batch
 
 
 class QueueRule(NamedTuple):
@@ -112,7 +112,7 @@ def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
     A: Any = rows.A
     queue, (n, p) = state.queue, A.shape[-2:]
     if type(domain) is Box:
-        if n > FEW_ROWS:
+        if n > MAX_NEWTON_ROWS:
             return None
         update, on = queue_step, (domain.lower, domain.upper)
     else:
@@ -180,7 +180,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
         return None
     vector, matrix, levels = arrays(loss)
     try:
-        if rows.A.shape[0] > FEW_ROWS:
+        if rows.A.shape[0] > MAX_NEWTON_ROWS:
             return None
         alpha, gain, eta, floor, price, when = pool._rule(now)
         x, logs, points, queue, multipliers, residuals = experts_step(
@@ -229,7 +229,7 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
             return None
     A: Any = rows.A
     forecaster, (n, p) = ahead.forecaster, A.shape[-2:]
-    if not 0 < n <= FEW_ROWS or rows.b.shape[-1] != n or x.shape[-1] != p:
+    if not 0 < n <= MAX_NEWTON_ROWS or rows.b.shape[-1] != n or x.shape[-1] != p:
         return None
     if feedback.slot is not None:
         learner._require_slot(feedback.slot, t)
@@ -336,7 +336,7 @@ def _same(known: Any, x: Array) -> bool:
 
 def _ordinary(learner: Any, t: Any, slot: Any, work: int) -> bool:
     """Whether a small batch is in slots without anything to say or to do beside the rule."""
-    if t.size * work >= 2 * LEAST_WORK:  # enough for threads
+    if t.size * work >= 2 * MIN_THREAD_WORK:  # enough for threads
         return False
     past, times = -1 if learner.horizon is None else learner.horizon + 1, t.ravel().tolist()
     if past in times or (t.ndim and 1 in times):

@@ -540,7 +540,7 @@ def require_finite(array: Array, name: str = "") -> Array:
 
 
 def finite_weights(weights: Array) -> Array:
-    """The weights that a queue gives to rows, unless it is full: infinite ones mean hard rows."""
+    """The weights that a queue gives to rows, unless it is full: infinite ones enforce rows."""
     if not all_finite(weights):
         raise InvalidInput(
             "the constraint's values are so large that the queue which adds them up would not be "

@@ -185,7 +185,13 @@ class Drifting(Problem):
         for _ in range(1000):
             bowl = 2.0 * self.mu * (T * x - counts @ best)
             step = penalised_step(
-                x, slope + bowl, alpha, weights, Affine(rows, limits), SQUARE, floor=floor
+                x,
+                slope + bowl,
+                alpha,
+                weights,
+                Affine(rows, limits),
+                SQUARE,
+                multiplier_lower=floor,
             )
             if np.abs(step.x - x).max() <= 1e-12:
                 break

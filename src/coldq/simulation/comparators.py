@@ -32,7 +32,7 @@ from coldq.slot.minimisers import (
     on_rows,
     root_of,
 )
-from coldq.slot.step.affine import MUCH_SPARSE
+from coldq.slot.step.affine import MIN_SPARSE_ENTRIES
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.constants import ORIGIN_SIZE
 
@@ -209,7 +209,9 @@ def _solve_static(
     quadratic = all(hasattr(loss, "quadratic") for loss in losses)
     # Sparse rows are dense ones where the step would take them as such, too.
     constraints = [
-        g.dense() if isinstance(g, SparseAffine) and g.A.shape[0] * g.dim <= MUCH_SPARSE else g
+        g.dense()
+        if isinstance(g, SparseAffine) and g.A.shape[0] * g.dim <= MIN_SPARSE_ENTRIES
+        else g
         for g in constraints
     ]
     affine = all(isinstance(g, Affine | Unconstrained) for g in constraints)

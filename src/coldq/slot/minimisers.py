@@ -27,17 +27,20 @@ from coldq.solver.ball import run_ball
 from coldq.solver.cascade import rescue, run_affine
 from coldq.solver.problem import AffineProblem, BallProblem, append
 
-SMALL = 1e-6  # the proximal term, relative to the size of the loss
-ROUNDING = 1e-12  # of what a capacity serves: a demand above by this much is met
-PATIENCE, EASIEST = 8, 1e-8  # steps before the proximal term is made smaller, and how much at most
-SETTLED = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
-SETTLED_AT_VERTEX = 1e-8  # the same of a linear loss, which ends exactly: the rest is rounding
-SHORT = 1e-3  # of a decision's size: a way on which a loss shows how much it bends
-DIGITS = 1e-10  # a rise that is a smaller share of a value is not read from values
-ROUNDING_OF_SLOPES = 1e-14  # relative
-GREAT = 1e8  # times what pulls on a decision: a weight under which it keeps what it can
-KEPT = 1e-8  # of a row's terms: what its violation may be
-NOWHERE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
+PROXIMAL_RATIO = 1e-6  # the proximal term, relative to the size of the loss
+CAPACITY_ROUNDING = 1e-12  # of what a capacity serves: a demand above by this much is met
+STEPS_PER_EASING, MIN_EASING = (
+    8,
+    1e-8,
+)  # steps before the proximal term is made smaller, and how much at most
+SETTLED_MOVE = 1e-10  # a proximal step that moves less than this, relatively, ends the iteration
+SETTLED_VERTEX_MOVE = 1e-8  # the same of a linear loss, which ends exactly: the rest is rounding
+PROBE_LENGTH = 1e-3  # of a decision's size: a way on which a loss shows how much it bends
+MIN_READABLE_RISE = 1e-10  # a rise that is a smaller share of a value is not read from values
+SLOPE_ROUNDING = 1e-14  # relative
+PENALTY_RATIO = 1e8  # times what pulls on a decision: a weight under which it keeps what it can
+ROW_TOLERANCE = 1e-8  # of a row's terms: what its violation may be
+NO_INSTANCE, ZERO, INFINITE = np.zeros((), bool), np.zeros(()), np.full((), np.inf)
 ONE = np.ones(())
 
 
@@ -102,23 +105,23 @@ def minimise_on_rows(
     rows = np.broadcast_to(rows, batch + rows.shape[-2:])
     targets = np.broadcast_to(targets, batch + targets.shape[-1:])
     m, n = y.shape[-1], b.shape[-1]
-    floor = np.concatenate([np.full(m, -np.inf), np.zeros(n), own.floor])
-    weights = np.full(floor.size, np.inf)
-    compliance = np.where(np.arange(floor.size) < m, 1.0, 0.0)
+    low = np.concatenate([np.full(m, -np.inf), np.zeros(n), own.multiplier_lower])
+    high = np.full(low.size, np.inf)
+    compliance = np.where(np.arange(low.size) < m, 1.0, 0.0)
     # A linear loss must be able to cross the domain in one step.
     width = np.where(np.isfinite(domain.diameter), np.maximum(domain.diameter, 1.0), 1.0)
     size = np.square(H).sum(axis=(-1, -2)) + np.abs(c).max(axis=-1) / width
-    alpha = np.broadcast_to(SMALL * np.where(size > 0.0, size, 1.0), batch)
+    alpha = np.broadcast_to(PROXIMAL_RATIO * np.where(size > 0.0, size, 1.0), batch)
     slope = np.broadcast_to(c, near.shape)
 
     def step(x: Array, here: np.ndarray, ease: float) -> tuple[Step, np.ndarray]:
         problem = (
-            x, slope[here], ease * alpha[here], floor, weights, compliance,
+            x, slope[here], ease * alpha[here], low, high, compliance,
             np.ascontiguousarray(rows[here]), np.ascontiguousarray(targets[here]),
         )  # fmt: skip
         return _solve(problem, domain)
 
-    return _repeat(step, near, unit_of(domain), SETTLED if m else SETTLED_AT_VERTEX)
+    return _repeat(step, near, unit_of(domain), SETTLED_MOVE if m else SETTLED_VERTEX_MOVE)
 
 
 def minimise_cost(
@@ -141,7 +144,7 @@ def minimise_cost(
     room = np.where(priced, scale * (high - low), 0.0).sum(axis=-1)
     missing = np.broadcast_to(capacity.demand - given, batch)
     size = np.abs(capacity.demand) + (scale * np.maximum(np.abs(low), np.abs(high))).sum(axis=-1)
-    exists = missing <= room + ROUNDING * size
+    exists = missing <= room + CAPACITY_ROUNDING * size
 
     s, r, price = (np.where(priced, a, 1.0) for a in (scale, rate, c))
     offset = np.log(s) + np.log(r) - np.log(price)
@@ -207,13 +210,15 @@ def _repeat(
     units = np.broadcast_to(unit, batch)[..., None]
     for k in range(100):
         # Each instance ends by itself, so that its bits do not depend on those beside it.
-        answer, clash = step(x[open_], open_, max(0.1 ** max(k - PATIENCE, 0), EASIEST))
+        answer, infeasible = step(
+            x[open_], open_, max(0.1 ** max(k - STEPS_PER_EASING, 0), MIN_EASING)
+        )
         if not (answer.residual <= TOLERANCE).all():
             raise_if_failed(
-                answer._replace(residual=np.where(clash, 0.0, answer.residual)), NOWHERE
+                answer._replace(residual=np.where(infeasible, 0.0, answer.residual)), NO_INSTANCE
             )
-            exists[open_] = ~clash
-            answer = answer._replace(x=np.where(clash[:, None], x[open_], answer.x))
+            exists[open_] = ~infeasible
+            answer = answer._replace(x=np.where(infeasible[:, None], x[open_], answer.x))
         size = units[open_] + np.abs(answer.x)
         settled = np.abs(answer.x - x[open_]) <= within * size
         x[open_] = answer.x
@@ -228,14 +233,14 @@ def _repeat(
 
 
 def _solve(problem: tuple[Any, ...], domain: Domain) -> tuple[Step, np.ndarray]:
-    """The answers, and where hard rows have no point in the domain."""
+    """The answers, and where enforced rows have no point in the domain."""
     if isinstance(domain, Ball):
         answer = run_ball(BallProblem._make((*problem, domain.center, domain.radius)))
         return answer, np.isinf(answer.residual)
     on_box = AffineProblem._make((*problem, domain.box.lower, domain.box.upper))
     answer = run_affine(on_box)
     if (answer.residual <= TOLERANCE).all():
-        return answer, NOWHERE
+        return answer, NO_INSTANCE
     return rescue(on_box, answer)
 
 
@@ -245,7 +250,7 @@ def minimise_smooth(
     """Minimise any smooth convex loss over the constraint, instance by instance.
 
     Projected gradient steps with backtracking and momentum; each projection is a per-slot problem
-    with hard rows. Slower, and right for whatever the step can solve.
+    with enforced rows. Slower, and right for whatever the step can solve.
     """
     batch = near.shape[:-1]
     best, exists = np.array(near), np.ones(batch, bool)
@@ -281,13 +286,15 @@ def _has_point(constraint: Any, domain: Feasible, near: Array) -> bool:
     """
     unit = unit_of(domain) + np.abs(near).max()
     steep = np.abs(constraint.jacobian(near)).max(axis=-1)
-    weights = np.where(steep > 0.0, GREAT * unit / np.where(steep > 0.0, steep, 1.0), GREAT * unit)
+    high = np.where(
+        steep > 0.0, PENALTY_RATIO * unit / np.where(steep > 0.0, steep, 1.0), PENALTY_RATIO * unit
+    )
     try:
-        x = penalised_step(near, np.zeros(near.size), 0.5, weights, constraint, domain).x
+        x = penalised_step(near, np.zeros(near.size), 0.5, high, constraint, domain).x
     except StepFailed:
         return True
     g, J = constraint.value(x), constraint.jacobian(x)
-    return bool((g <= KEPT * (np.abs(J) @ np.abs(x) + np.abs(J @ x - g))).all())
+    return bool((g <= ROW_TOLERANCE * (np.abs(J) @ np.abs(x) + np.abs(J @ x - g))).all())
 
 
 def _descend(value: Any, gradient: Any, constraint: Any, domain: Feasible, near: Array) -> Array:
@@ -305,7 +312,7 @@ def _descend(value: Any, gradient: Any, constraint: Any, domain: Feasible, near:
             trial = project(ahead - slope / curvature)
             step = trial - ahead
             bends = _bends(value, gradient, trial, step, level, slope, curvature)
-            settled = np.abs(step).max() <= SETTLED * (unit + np.abs(trial).max())
+            settled = np.abs(step).max() <= SETTLED_MOVE * (unit + np.abs(trial).max())
             if bends <= curvature * (step @ step) or settled:
                 break
             curvature *= 2.0
@@ -331,7 +338,7 @@ def _first_curvature(value: Any, gradient: Any, project: Any, x: Array, domain: 
     size = unit_of(domain) + np.abs(x).max()
     width = scale_of(domain.diameter) if np.isfinite(domain.diameter) else size
     least = steepest / width
-    trial = project(x - SHORT * size / steepest * slope)
+    trial = project(x - PROBE_LENGTH * size / steepest * slope)
     step = trial - x
     if not step.any():
         return least
@@ -350,6 +357,6 @@ def _bends(
     """
     there = value(trial)
     size = abs(level) + abs(there) + np.abs(slope) @ np.abs(trial)
-    if least * (step @ step) > DIGITS * size:
+    if least * (step @ step) > MIN_READABLE_RISE * size:
         return 2.0 * (there - level - slope @ step)
-    return (gradient(trial) - slope) @ step - ROUNDING_OF_SLOPES * (np.abs(slope) @ np.abs(step))
+    return (gradient(trial) - slope) @ step - SLOPE_ROUNDING * (np.abs(slope) @ np.abs(step))

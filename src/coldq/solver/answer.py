@@ -12,9 +12,11 @@ from coldq.solver.constants import TOLERANCE
 
 CURVED_TOLERANCE = 1e-8  # the same of curved rows
 GAP_TOLERANCE = 1e-6  # the gap, relative to the value, of rows without hessians
-ACCEPTED = 1e-6  # and that above which none passes at all
-UNPROVED = "; rows with infinite weights may be infeasible"  # of curved ones it need not be proved
-ROUGH = 1e-3  # the residual up to which multipliers are worth starting from
+MAX_RESIDUAL = 1e-6  # and that above which none passes at all
+MAY_BE_INFEASIBLE = (
+    "; rows with infinite weights may be infeasible"  # of curved ones it need not be proved
+)
+MAX_START_RESIDUAL = 1e-3  # the residual up to which multipliers are worth starting from
 
 
 new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
@@ -35,27 +37,27 @@ class Step(NamedTuple):
     residual: Any
 
 
-def raise_if_failed(answer: Step, clash: np.ndarray, tolerance: float = TOLERANCE) -> None:
+def raise_if_failed(answer: Step, infeasible: np.ndarray, tolerance: float = TOLERANCE) -> None:
     """Raise an error that names the instances without an answer and carries the others.
 
     Where there are only answers beyond the tolerance that are still accepted, it is one warning.
     """
     residual = np.asarray(answer.residual)
-    if clash.any():
-        words, indices = name_indices(clash)
-        message = f"the hard rows have no common point in the domain{words}"
+    if infeasible.any():
+        words, indices = name_indices(infeasible)
+        message = f"the enforced rows have no common point in the domain{words}"
         raise Infeasible(message, indices, answer)
     if np.isnan(residual).any():
         words, _ = name_indices(np.isnan(residual))
         raise InvalidInput(
-            "center, gradient, alpha, weights and the constraint must be finite, but the step "
-            f"came out as NaN{words}"
+            "center, gradient, alpha, the multipliers' bounds and the constraint must be "
+            f"finite, but the step came out as NaN{words}"
         )
-    most = max(tolerance, ACCEPTED)
+    most = max(tolerance, MAX_RESIDUAL)
     bad = residual > most
     if bad.any():
         words, indices = name_indices(bad)
-        doubt = UNPROVED if tolerance > TOLERANCE else ""
+        doubt = MAY_BE_INFEASIBLE if tolerance > TOLERANCE else ""
         raise StepFailed(
             f"no solver reached a relative KKT residual of {most:g}{words}; "
             f"the largest is {residual[bad].max():.3g}{doubt}",

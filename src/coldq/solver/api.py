@@ -9,7 +9,7 @@ import numpy as np
 
 import coldq._native as native
 from coldq.base.arrays import Array
-from coldq.solver.answer import ACCEPTED, TOLERANCE
+from coldq.solver.answer import MAX_RESIDUAL, TOLERANCE
 from coldq.solver.problem import AffineProblem
 
 # Whole batches, in arrays: x, the multipliers and the residuals, in which no status is told yet.
@@ -56,7 +56,7 @@ class Status(IntEnum):
         """That of an answer which proves nothing."""
         if residual <= TOLERANCE:
             return cls.OPTIMAL
-        return cls.INEXACT if residual <= ACCEPTED else cls.FAILED
+        return cls.INEXACT if residual <= MAX_RESIDUAL else cls.FAILED
 
 
 class Solution(NamedTuple):
@@ -82,10 +82,10 @@ def active_set(problem: AffineProblem, start: Array | None = None) -> Solution:
 
     It has no answer where rows have compliance, or where enforced ones are broken at the start.
     """
-    center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
+    center, gradient, alpha, low, high, soft, *rest = in_order(problem)
     if soft.size:
         raise ValueError("rows with compliance need active_set_extended")
-    return _told(native.active_set_double(center, gradient, alpha, floor, weights, *rest, start))
+    return _told(native.active_set_double(center, gradient, alpha, low, high, *rest, start))
 
 
 def active_set_extended(
@@ -98,8 +98,8 @@ def active_set_extended(
 
     With a `share` and a `middle` each coordinate moves by this share of what it would, from there.
     """
-    center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
-    given = center, gradient, alpha, floor, weights, *rest, soft, share, middle, start
+    center, gradient, alpha, low, high, soft, *rest = in_order(problem)
+    given = center, gradient, alpha, low, high, *rest, soft, share, middle, start
     return _told(native.active_set_extended(*given))
 
 
@@ -111,8 +111,8 @@ def affine_residual(
     middle: Array | None = None,
 ) -> float:
     """The relative residual of an answer from anywhere, relative to the instance alone."""
-    center, gradient, alpha, floor, weights, soft, *rest = in_order(problem)
-    given = center, gradient, alpha, floor, weights, *rest, soft, share, middle
+    center, gradient, alpha, low, high, soft, *rest = in_order(problem)
+    given = center, gradient, alpha, low, high, *rest, soft, share, middle
     return float(native.affine_residual(*given, x, multipliers))
 
 

@@ -21,9 +21,9 @@ from coldq.solver import last_resort
 from coldq.solver.answer import TOLERANCE, Step
 from coldq.solver.api import Solution, Status, active_set_extended, affine_residual, ball_step
 from coldq.solver.blas import on_one_thread
-from coldq.solver.constants import LEAST_SIZE
+from coldq.solver.constants import MIN_COORDINATE_SIZE
 from coldq.solver.curved import run_curved
-from coldq.solver.extended import hard_rows_clash
+from coldq.solver.extended import enforced_rows_conflict
 from coldq.solver.problem import (
     AffineProblem,
     BallProblem,
@@ -34,15 +34,15 @@ from coldq.solver.problem import (
 )
 from coldq.solver.threads import run_batch
 
-PASSES = 8  # over the rows: the work of an instance
-ON_SPHERE = 1e-13  # how far from a sphere x may be, relative to the ball
-WEIGHINGS = 20  # of balls, of which hard rows miss one or other
-PATIENCE = 3  # steps along tangents that do not halve the residual
-CLOSE = 1e-9  # what is promised of it
-MOST_UNLIKE = 1e-18  # of a ball's curvature, that of other coordinates in one system
-LOOSE = 1e12  # the share of coordinates that cost nothing
-LITTLE = 1e-10  # of the terms of a hard row: what it may give way for a guess
-LONG = 1e5  # times y: multipliers that cost x five digits
+ROW_PASSES = 8  # over the rows: the work of an instance
+SPHERE_ROUNDING = 1e-13  # how far from a sphere x may be, relative to the ball
+MAX_REWEIGHTINGS = 20  # of balls, of which enforced rows miss one or other
+MAX_STALLED_STEPS = 3  # steps along tangents that do not halve the residual
+ANSWER_TOLERANCE = 1e-9  # what is promised of it
+MIN_CURVATURE_RATIO = 1e-18  # of a ball's curvature, that of other coordinates in one system
+FREE_SHARE = 1e12  # the share of coordinates that cost nothing
+GUESS_SLACK = 1e-10  # of the terms of an enforced row: what it may give way for a guess
+LONG_MULTIPLIER_RATIO = 1e5  # times y: multipliers that cost x five digits
 
 
 class InBall(NamedTuple):
@@ -74,9 +74,12 @@ class InBall(NamedTuple):
 
 
 def run_ball(problem: BallProblem) -> Step:
-    """The root, and where it fails double-double arithmetic; an infinite residual is a clash."""
+    """The root, or where it fails double-double arithmetic.
+
+    An infinite residual means that rows conflict.
+    """
     n, p = problem.A.shape[-2:]
-    shapes, work = ((p,), (n,), ()), PASSES * (n + 2) * p + 2 * n * n
+    shapes, work = ((p,), (n,), ()), ROW_PASSES * (n + 2) * p + 2 * n * n
     answer = Step(*run_batch(ball_step, problem, problem.cores, shapes, work))
     if (answer.residual <= TOLERANCE).all():
         return answer
@@ -152,7 +155,9 @@ def accepted(
     x = np.minimum(np.maximum(x + origin(x.shape[-1], balls), lower), upper)
     multipliers = np.ascontiguousarray(found[..., m:])
     residual, size = np.array(residual), np.abs(A)
-    at = np.maximum(np.abs(x), LEAST_SIZE * np.abs(x).max(axis=-1, keepdims=True, initial=0.0))
+    at = np.maximum(
+        np.abs(x), MIN_COORDINATE_SIZE * np.abs(x).max(axis=-1, keepdims=True, initial=0.0)
+    )
     g, terms = affine_value(A, x, b), matvec(size, at) + np.abs(b)
     wrong = ((multipliers > low) & (g < 0.0)) | ((multipliers < high) & (g > 0.0))
     off = np.where(wrong, np.abs(g), 0.0) / np.where(terms > 0.0, terms, 1.0)
@@ -168,13 +173,13 @@ def accepted(
     push = matvec(flat, np.where(np.isfinite(multipliers), np.abs(multipliers), np.inf)) * half
     aim = np.abs(center) + np.abs(gradient) * half + np.abs(x)
     free = (lower < x) & (x < upper)
-    long = (free & ~(push <= LONG * aim)).any(axis=-1)
+    long = (free & ~(push <= LONG_MULTIPLIER_RATIO * aim)).any(axis=-1)
     return x, multipliers, np.where(long, np.maximum(residual, 1.0), residual)
 
 
 @on_one_thread
 def solve_in_balls(instance: AffineProblem, balls: list[InBall]) -> Solution:
-    """The answer of one instance with rows, bounds and balls; an infinite residual is a clash.
+    """The answer of one instance with rows, bounds and balls; infeasible where they conflict.
 
     A ball's multiplier nu makes x the answer of the problem without the ball in which the ball's
     coordinates have the share ``1 / (1 + nu)``.
@@ -190,14 +195,16 @@ def solve_in_balls(instance: AffineProblem, balls: list[InBall]) -> Solution:
     free = active_set_extended(instance)
     if free.infeasible or not np.isfinite(free.residual):
         return free._replace(residual=np.inf if free.infeasible else np.nan)
-    if free.residual <= CLOSE and all(ball.reach(free.x) <= ball.radius for ball in balls):
+    if free.residual <= ANSWER_TOLERANCE and all(
+        ball.reach(free.x) <= ball.radius for ball in balls
+    ):
         return free
-    if hard_rows_clash(boxed) or no_point_in_balls(boxed, balls):
+    if enforced_rows_conflict(boxed) or no_point_in_balls(boxed, balls):
         return free._replace(residual=np.inf, status=Status.INFEASIBLE)
     answers = []
     for guess in from_inside(boxed, balls, free):
         answers.append(along_tangents(instance, balls, *guess))
-        if answers[-1].residual <= CLOSE:
+        if answers[-1].residual <= ANSWER_TOLERANCE:
             break
     return min(answers, key=attrgetter("residual"))
 
@@ -206,17 +213,17 @@ def from_inside(
     instance: AffineProblem, balls: list[InBall], free: Solution
 ) -> Iterator[tuple[Array, Array, Array]]:
     """Nearly x and the multipliers of balls and of rows, by an interior-point method, with balls as
-    quadratic rows around the origin. Hard rows give way a little, as it needs some room. It goes
-    from several starts, one after the other."""
+    quadratic rows around the origin. Enforced rows give way a little, as it needs some room. It
+    goes from several starts, one after the other."""
     some, m = np.abs(instance.A).max(axis=1, initial=0.0) > 0.0, len(balls)
-    rows = ("floor", "weights", "soft", "A", "b")
+    rows = ("multiplier_lower", "multiplier_upper", "soft", "A", "b")
     one = as_curved(
         instance._replace(**{name: getattr(instance, name)[some] for name in rows}), balls
     )
     radius, shift = np.array([ball.radius for ball in balls]), origin(free.x.size, balls)
     x = np.clip(free.x, instance.lower, instance.upper) - shift
     found, multipliers = np.append(np.zeros(m), free.multipliers[some]), free.multipliers.copy()
-    begin = float(radius.max()), x, found, False, LITTLE
+    begin = float(radius.max()), x, found, False, GUESS_SLACK
     for x, found, _ in last_resort.on_quadratic_rows(one, *begin):
         multipliers = multipliers.copy()
         multipliers[some] = found[m:]
@@ -264,7 +271,7 @@ def along_tangents(
     for count in range(30):
         # Beside a huge nu no digit is left for coordinates of curvature 1. All get some more of it,
         # to where they are: at the end they stay there, and nothing has changed.
-        more = MOST_UNLIKE * float(nu.max())
+        more = MIN_CURVATURE_RATIO * float(nu.max())
         there[rest], share[rest] = x[rest], 1.0 / (1.0 + more)
         for k, ball in enumerate(balls):
             away = x[ball.inside] - ball.center
@@ -285,33 +292,35 @@ def along_tangents(
         if found.residual < best.residual:
             last = count if found.residual < 0.5 * best.residual else last
             best = found
-        late = count > last + (2 if best.residual <= CLOSE else PATIENCE)
-        if found.residual <= ON_SPHERE or late:
+        late = count > last + (2 if best.residual <= ANSWER_TOLERANCE else MAX_STALLED_STEPS)
+        if found.residual <= SPHERE_ROUNDING or late:
             break
     # Where no digit is left for tangents, what they begin with may be an answer all the same.
-    return given if given.residual < best.residual and not best.residual <= CLOSE else best
+    return (
+        given if given.residual < best.residual and not best.residual <= ANSWER_TOLERANCE else best
+    )
 
 
 def no_point_in_balls(instance: AffineProblem, balls: list[InBall]) -> bool:
-    """Whether the hard rows' best point is out of the balls, so weighted, by more than rounding.
+    """Whether the enforced rows' best point is out of the weighted balls by more than rounding.
 
     Balls that it is out of get more weight, a few times.
     """
-    hard = instance.hard_rows()
-    if hard is None:
+    enforced = instance.enforced_rows()
+    if enforced is None:
         return False
     weights, radius = np.ones(len(balls)), np.array([ball.radius for ball in balls])
-    aim, share = hard.center, np.full(hard.center.size, LOOSE)
+    aim, share = enforced.center, np.full(enforced.center.size, FREE_SHARE)
     for ball in balls:
         aim[ball.inside] = ball.center
-    for _ in range(WEIGHINGS):
+    for _ in range(MAX_REWEIGHTINGS):
         for ball, weight in zip(balls, weights, strict=True):
-            share[ball.inside] = 1.0 / max(weight, 1.0 / LOOSE)
-        found = active_set_extended(hard, None, share, aim)
-        if found.infeasible or not found.residual <= CLOSE:
+            share[ball.inside] = 1.0 / max(weight, 1.0 / FREE_SHARE)
+        found = active_set_extended(enforced, None, share, aim)
+        if found.infeasible or not found.residual <= ANSWER_TOLERANCE:
             return False  # shares that differ so much may hide a point
         reach = np.array([ball.reach(found.x) for ball in balls])
-        if is_out_of_reach(hard, balls, found, weights, reach, aim, share):
+        if is_out_of_reach(enforced, balls, found, weights, reach, aim, share):
             return True
         if (reach <= radius).all():
             return False
@@ -321,7 +330,7 @@ def no_point_in_balls(instance: AffineProblem, balls: list[InBall]) -> bool:
 
 
 def is_out_of_reach(
-    hard: AffineProblem, balls: list[InBall], found: Solution, weights: Array, reach: Array,
+    enforced: AffineProblem, balls: list[InBall], found: Solution, weights: Array, reach: Array,
     aim: Array, share: Array,
 ) -> bool:  # fmt: skip
     """Whether the weighted sum of squared distances is more than that of a point in all balls."""
@@ -331,8 +340,9 @@ def is_out_of_reach(
     for ball in balls:
         outside[ball.inside] = False
     moved = (np.square(found.x - aim) / share)[outside].sum()
-    terms = np.abs(hard.A) @ np.abs(found.x) + np.abs(hard.b)
+    terms = np.abs(enforced.A) @ np.abs(found.x) + np.abs(enforced.b)
     gives = np.abs(found.multipliers) @ terms  # if rows do, as answers may
     return bool(
-        total > moved + 2.0 * CLOSE * (weights @ (size * np.maximum(reach, radius)) + gives)
+        total
+        > moved + 2.0 * ANSWER_TOLERANCE * (weights @ (size * np.maximum(reach, radius)) + gives)
     )

@@ -1,10 +1,14 @@
 """Numbers that several solvers share."""
 
 TOLERANCE = 1e-9  # the relative KKT residual above which no answer passes silently
-DOUBT = 1e-6  # of y: x is known up to the rounding of what it is the difference of
-LEAST_SIZE = 1e-6  # of the largest coordinate: as what every coordinate counts where x is judged
-ROUNDING = 1e-9  # what the step promises of a hard row, relative to the size of its terms
+CANCELLATION_ROUNDING = 1e-6  # of y: x is known up to the rounding of what it is the difference of
+MIN_COORDINATE_SIZE = (
+    1e-6  # of the largest coordinate: as what every coordinate counts where x is judged
+)
+ENFORCED_TOLERANCE = (
+    1e-9  # what the step promises of an enforced row, relative to the size of its terms
+)
 ORIGIN_SIZE = 1e-3  # the least size that a coordinate counts with, so that x = 0 has one
-MUCH_DATA = 300_000  # numbers of A: with more, every pass over them counts
-MUCH_DENSE = 4_000_000  # numbers that a sparse A may have as a dense one
-TINY = 1e-300  # guards divisions that the compiler may run ahead of their condition
+LARGE_DATA_ENTRIES = 300_000  # numbers of A: with more, every pass over them counts
+MAX_DENSE_ENTRIES = 4_000_000  # numbers that a sparse A may have as a dense one
+DIVISION_GUARD = 1e-300  # guards divisions that the compiler may run ahead of their condition

@@ -14,14 +14,16 @@ from coldq.base.arrays import Array, joined
 from coldq.solver.answer import CURVED_TOLERANCE, Step, new_tuple
 from coldq.solver.api import curved_residual, quadratic_step, quadratic_values
 from coldq.solver.blas import on_one_thread
-from coldq.solver.constants import DOUBT, TINY
-from coldq.solver.last_resort import CERTAIN, on_quadratic_rows
+from coldq.solver.constants import CANCELLATION_ROUNDING, DIVISION_GUARD
+from coldq.solver.last_resort import EXTENDED_TOLERANCE, on_quadratic_rows
 from coldq.solver.problem import Part, QuadraticProblem, append, members, reach_of
 from coldq.solver.threads import run_batch
 
-SHARP = 1e-10  # the residual above which an answer is polished: hard rows are to hold within 1e-9
-NEAR = 1e-2  # the residual up to which an answer is a place to begin
-LAST_DIGIT = np.finfo(float).eps
+POLISH_RESIDUAL = (
+    1e-10  # the residual above which an answer is polished: enforced rows are to hold within 1e-9
+)
+MAX_START_RESIDUAL = 1e-2  # the residual up to which an answer is a place to begin
+MACHINE_EPSILON = np.finfo(float).eps
 
 Answer = tuple[Array, Array, float]  # x, the multipliers and the residual
 Values = tuple[Array, Array, Array, Array]  # of rows, slopes, and the sizes of the terms of both
@@ -38,15 +40,15 @@ class Rows(NamedTuple):
     order: np.ndarray
 
 
-def assemble(parts: list[Part], low: Array, high: Array, hard: tuple[Any, ...]) -> Rows:
-    """The rows of all parts, and of a domain's hard rows after them."""
-    if len(parts) == 1 and not hard and parts[0].P is not None:
+def assemble(parts: list[Part], low: Array, high: Array, enforced: tuple[Any, ...]) -> Rows:
+    """The rows of all parts, and of a domain's enforced rows after them."""
+    if len(parts) == 1 and not enforced and parts[0].P is not None:
         own = (np.ascontiguousarray(array) for array in parts[0])
         return Rows._make((*own, low, high, np.arange(parts[0].n_constraints)))
-    for part, least in hard:
+    for part, least in enforced:
         low = append(low, np.full(part.n_constraints, least), 1)
         high = append(high, np.full(part.n_constraints, np.inf), 1)
-    parts = [*parts, *(part for part, _ in hard)]
+    parts = [*parts, *(part for part, _ in enforced)]
     curved = np.concatenate([np.full(part.n_constraints, part.P is not None) for part in parts])
     order = np.argsort(~curved, kind="stable")
     A, b = joined([part.A for part in parts], 2), joined([part.b for part in parts], 1)
@@ -68,14 +70,14 @@ def single_answer(problem: QuadraticProblem) -> Step | None:
         answer = new_tuple(Step, quadratic_step(*problem, None))
     except TypeError:
         return None
-    return answer if answer[0].ndim == 1 and answer[2] <= SHARP else None
+    return answer if answer[0].ndim == 1 and answer[2] <= POLISH_RESIDUAL else None
 
 
 def solve_curved(problem: QuadraticProblem) -> tuple[Array, Array, Array, np.ndarray]:
     """The answers of a batch, their residuals, and where enforced rows are proved infeasible."""
     x, found, residual = run_curved(problem)
     infeasible = np.zeros(residual.shape, bool)
-    for where, one in members(problem, ~(residual <= SHARP)):
+    for where, one in members(problem, ~(residual <= POLISH_RESIDUAL)):
         *best, infeasible[where] = better(one, x[where], found[where], residual[where])
         x[where], found[where], residual[where] = best
     return x, found, residual, infeasible
@@ -94,7 +96,7 @@ def run_curved(problem: QuadraticProblem, start: Array | None = None) -> tuple[A
 
 def is_finite(one: Any) -> bool:
     """Whether the data of an instance has no NaN, and nothing infinite but what may be."""
-    bounds = "floor", "weights", "lower", "upper"
+    bounds = "multiplier_lower", "multiplier_upper", "lower", "upper"
     firm = (array for name, array in zip(one._fields, one, strict=True) if name not in bounds)
     return all(np.isfinite(array).all() for array in firm) and not any(
         np.isnan(getattr(one, name)).any() for name in bounds
@@ -109,14 +111,14 @@ def finite(one: Any, x: Array, lam: Array) -> tuple[Array, Array]:
     if not np.isfinite(x).all():
         x = np.clip(one.center, one.lower, one.upper)
     if not np.isfinite(lam).all():
-        lam = np.clip(0.0, one.floor, one.weights)
+        lam = np.clip(0.0, one.multiplier_lower, one.multiplier_upper)
     return x, lam
 
 
 def solve_one(one: QuadraticProblem, start: Array, thorough: bool = True) -> Answer:
     """The best answer of one instance, from a guess of its multipliers, and from others."""
     x, found, worst = run_curved(one, start)
-    if worst <= SHARP:
+    if worst <= POLISH_RESIDUAL:
         return x, found, float(worst)
     return better(one, x, found, worst)[:3] if thorough else newton(one, x, found)
 
@@ -134,19 +136,21 @@ def better(
         return x, lam, worst, False
     x, lam = finite(one, x, lam)
     x, lam, _ = best = without_dust(one, x, lam)
-    if best[2] <= NEAR:
+    if best[2] <= MAX_START_RESIDUAL:
         best = newton(one, x, lam)
     if is_sharp(one, *best):
         return *best, False
     if is_infeasible(one, x, lam):
         return *best, True
     for x, lam, left in from_inside(one, *best):
-        x, lam, _ = answer = without_dust(one, x, lam, rounded=left <= CERTAIN)
-        if (answer[2] <= NEAR or left <= CERTAIN) and not is_sharp(one, *answer):
+        x, lam, _ = answer = without_dust(one, x, lam, rounded=left <= EXTENDED_TOLERANCE)
+        if (answer[2] <= MAX_START_RESIDUAL or left <= EXTENDED_TOLERANCE) and not is_sharp(
+            one, *answer
+        ):
             answer = min(answer, newton(one, x, lam), key=lambda each: each[2])
         best = answer if answer[2] < best[2] else best
         # Of an answer to twice the digits nothing but its rounding is left to improve.
-        if is_sharp(one, *best) or (left <= CERTAIN and answer[2] <= CURVED_TOLERANCE):
+        if is_sharp(one, *best) or (left <= EXTENDED_TOLERANCE and answer[2] <= CURVED_TOLERANCE):
             return *best, False
         if is_infeasible(one, x, lam):
             return *best, True
@@ -157,7 +161,7 @@ def without_dust(one: QuadraticProblem, x: Array, lam: Array, rounded: bool = Fa
     """An answer without what rounding left of zeros, if that is better: where rows meet in zero,
     nothing else would be there to be relative to."""
     answer = x, lam, residual_of(one, x, lam, rounded=rounded)
-    dust = LAST_DIGIT * reach_of(one.lower, one.upper, x)
+    dust = MACHINE_EPSILON * reach_of(one.lower, one.upper, x)
     clean = np.clip(np.where(np.abs(x) <= dust, 0.0, x), one.lower, one.upper)
     off = answer[2] if (clean == x).all() else residual_of(one, clean, lam)
     return (clean, lam, off) if off < answer[2] else answer
@@ -166,21 +170,24 @@ def without_dust(one: QuadraticProblem, x: Array, lam: Array, rounded: bool = Fa
 def from_inside(one: QuadraticProblem, x: Array, lam: Array, worst: float) -> Any:
     """Answers of the interior-point method, in units of an answer that is near, or of the bounds:
     each x and multipliers, and what is left of the conditions."""
-    near = worst <= NEAR
-    own, most = float(known_size(one, x).max(initial=TINY)), reach_of(one.lower, one.upper, x)
-    units = own, max(most, TINY)
+    near = worst <= MAX_START_RESIDUAL
+    own, most = (
+        float(known_size(one, x).max(initial=DIVISION_GUARD)),
+        reach_of(one.lower, one.upper, x),
+    )
+    units = own, max(most, DIVISION_GUARD)
     for unit in dict.fromkeys(units if near else units[::-1]):
         yield from on_quadratic_rows(one, unit, x, lam, near and unit == own)
 
 
 def is_sharp(one: QuadraticProblem, x: Array, lam: Array, worst: float) -> bool:
     """Whether this is an answer, and what must hold does so to more digits."""
-    if worst <= SHARP or not worst <= CURVED_TOLERANCE:
-        return worst <= SHARP
+    if worst <= POLISH_RESIDUAL or not worst <= CURVED_TOLERANCE:
+        return worst <= POLISH_RESIDUAL
     g, _, size, _ = values(one, x)
-    firm = np.isinf(one.floor) | np.isinf(one.weights)
-    over = np.where(np.isinf(one.floor), np.abs(g), np.maximum(g, 0.0))[firm]
-    return bool((over <= SHARP * size[firm]).all())
+    firm = np.isinf(one.multiplier_lower) | np.isinf(one.multiplier_upper)
+    over = np.where(np.isinf(one.multiplier_lower), np.abs(g), np.maximum(g, 0.0))[firm]
+    return bool((over <= POLISH_RESIDUAL * size[firm]).all())
 
 
 def is_infeasible(
@@ -193,7 +200,7 @@ def is_infeasible(
     where there are no bounds, too.
     """
     g, J, size, _ = values(one, x) if known is None else known
-    low, high, lower, upper = one.floor, one.weights, one.lower, one.upper
+    low, high, lower, upper = one.multiplier_lower, one.multiplier_upper, one.lower, one.upper
     mu = np.where((high == np.inf) & (lam > 0.0), lam, 0.0)
     mu = np.where((low == -np.inf) & (lam < 0.0), lam, mu)
     if not (mu.any() and np.isfinite(mu).all() and np.isfinite(x).all()):
@@ -229,7 +236,7 @@ def newton(one: QuadraticProblem, x: Array, lam: Array) -> Answer:
         rows = J[np.ix_(inner, free)]
         whole = np.block([[B, rows.T], [rows, np.zeros((len(rows), len(rows)))]])
         # Rows and columns brought to one size first, for rows may differ by many magnitudes.
-        size = 1.0 / np.sqrt(np.maximum(np.abs(whole).max(axis=1, initial=0.0), TINY))
+        size = 1.0 / np.sqrt(np.maximum(np.abs(whole).max(axis=1, initial=0.0), DIVISION_GUARD))
         right = -np.concatenate([away, g[inner]]) * size
         move = size * np.linalg.lstsq(whole * size * size[:, None], right, rcond=1e-14)[0]
         x, lam = x.copy(), lam.copy()
@@ -246,7 +253,7 @@ def newton(one: QuadraticProblem, x: Array, lam: Array) -> Answer:
 def known_size(one: Any, x: Array) -> Array:
     """The size of each coordinate: of itself, or if more of the rounding that it may have."""
     pulled = np.abs(one.center - one.gradient * (0.5 / one.alpha))
-    doubt = np.minimum(DOUBT * pulled, one.upper - one.lower)
+    doubt = np.minimum(CANCELLATION_ROUNDING * pulled, one.upper - one.lower)
     return np.maximum(np.abs(x), doubt)
 
 
@@ -266,6 +273,14 @@ def residual_of(
     :func:`values` gives, `known`.
     """
     of_rows = values(one, x) if known is None else known
-    given = one.center, one.gradient, one.alpha, one.floor, one.weights, one.lower, one.upper
+    given = (
+        one.center,
+        one.gradient,
+        one.alpha,
+        one.multiplier_lower,
+        one.multiplier_upper,
+        one.lower,
+        one.upper,
+    )
     found = float(curved_residual(*given, *of_rows, x, lam, float(rounded)))
     return np.inf if np.isnan(found) else found

@@ -14,10 +14,10 @@ import numpy as np
 from coldq.base.arrays import Array
 from coldq.solver.answer import GAP_TOLERANCE, TOLERANCE
 from coldq.solver.cascade import solve_one
-from coldq.solver.constants import DOUBT, ORIGIN_SIZE, ROUNDING
+from coldq.solver.constants import CANCELLATION_ROUNDING, ENFORCED_TOLERANCE, ORIGIN_SIZE
 from coldq.solver.max_affine import (
-    CLEAR,
     HALF,
+    RIGHT_PIECES_RESIDUAL,
     Pieces,
     capped_sums,
     pieces_clash,
@@ -28,12 +28,15 @@ from coldq.solver.max_affine import (
 from coldq.solver.models import Member, broken_by, require_tangent, values_at
 from coldq.solver.problem import AffineProblem
 
-CUTS = 300
-LATELY, STUCK = 4, 30  # rounds
-IN_VAIN, AGAIN = 3, 12  # rounds without all digits, after which only some are asked for them
+MAX_CUTS = 300
+RECENT_ROUNDS, MAX_STALLED_ROUNDS = 4, 30  # rounds
+MAX_VAIN_ROUNDS, RETRY_ROUNDS = (
+    3,
+    12,
+)  # rounds without all digits, after which only some are asked for them
 
 
-class Known(NamedTuple):
+class Bundle(NamedTuple):
     """The pieces of rows that are nothing else, the row of each, and which rows these are."""
 
     A: Array
@@ -58,18 +61,18 @@ def solve_cuts(problem: Pieces, x: Array, exactly: bool = True) -> tuple[Array, 
     either, those of doubles do, for the gap is proven with any multipliers.
     """
     there, mu, nu, worst = solve_pieces(problem)
-    if exactly and not worst <= CLEAR:
+    if exactly and not worst <= RIGHT_PIECES_RESIDUAL:
         none, plain = np.zeros(problem.b.size), np.zeros(problem.limit.size)
         found = with_more_digits(problem, x, none, plain, np.inf, known=False)
         if found[3] <= TOLERANCE:
             return *found[:3], True
-    return there, mu, nu, worst <= CLEAR
+    return there, mu, nu, worst <= RIGHT_PIECES_RESIDUAL
 
 
 def gap_above(
     member: Member, x: Array, g: Array, J: Array, problem: Pieces, mu: Array, nu: Array
 ) -> float:
-    """The relative gap from a bound from below to the value at x, and what hard rows are off by.
+    """The relative gap from a lower bound to the value at x, and how far off enforced rows are.
 
     Any multipliers within their bounds give a bound: the least of the Lagrangian over the box.
     """
@@ -83,23 +86,25 @@ def gap_above(
 def value_there(
     member: Member, x: Array, g: Array, J: Array, problem: Pieces
 ) -> tuple[float, float]:
-    """The objective at x without hard rows, and what those are off by; infinite if x is not in the
-    domain."""
+    """The objective at x without enforced rows, and what those are off by.
+
+    Infinite if x is not in the domain.
+    """
     over = problem.plain @ x - problem.limit
     over = np.where(problem.lo == -np.inf, np.abs(over), over)
     # x is known up to the rounding of what it is the difference of.
-    known = np.minimum(DOUBT * np.abs(problem.y), problem.upper - problem.lower)
+    known = np.minimum(CANCELLATION_ROUNDING * np.abs(problem.y), problem.upper - problem.lower)
     known = np.maximum(np.abs(x), known)
     inside = np.where(problem.plain != 0.0, known, 0.0).max(axis=1, initial=0.0)
     at = np.maximum(known, ORIGIN_SIZE * inside[:, None])
-    room = ROUNDING * ((np.abs(problem.plain) * at).sum(axis=1) + np.abs(problem.limit))
+    room = ENFORCED_TOLERANCE * ((np.abs(problem.plain) * at).sum(axis=1) + np.abs(problem.limit))
     firm = np.isinf(member.high)
     off = np.inf if (over > room).any() else broken_by(x, g[firm], J[firm])
     return member.softened(0.0).objective(x, g), off
 
 
 def value_of(member: Member, x: Array, problem: Pieces) -> float:
-    """The objective at x, infinite where a hard row is broken."""
+    """The objective at x, infinite where an enforced row is broken."""
     value, off = value_there(member, x, *values_at(member.rows, x), problem)
     return value if off <= 0.5 * GAP_TOLERANCE else np.inf
 
@@ -149,16 +154,16 @@ def plain_prices(problem: Pieces, mu: Array) -> Iterator[Array]:
 
 def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces:
     """The step with affine pieces for rows."""
-    center, gradient, alpha, low, high, _, lower, upper, hard = member
+    center, gradient, alpha, low, high, _, lower, upper, enforced = member
     half = 0.5 / alpha
-    plain = plain_rows(hard, center.size)
+    plain = plain_rows(enforced, center.size)
     most = np.full(plain[1].size, np.inf)
     return Pieces(
         center - gradient * half, A, b, group, low * half, high * half, *plain, most, lower, upper
     )
 
 
-def cutting_planes(member: Member, known: Known, near: Array) -> tuple[Array, Array, float]:
+def cutting_planes(member: Member, known: Bundle, near: Array) -> tuple[Array, Array, float]:
     """The answer by cuts, from the center, where rows often have their kinks, or from a point that
     may be `near`: from the better of the two, and where that leads nowhere from the other.
 
@@ -177,9 +182,9 @@ def cutting_planes(member: Member, known: Known, near: Array) -> tuple[Array, Ar
     return best
 
 
-def cuts_from(member: Member, known: Known, x: Array) -> tuple[Array, Array, float]:
+def cuts_from(member: Member, known: Bundle, x: Array) -> tuple[Array, Array, float]:
     """Cuts below the rows at every point visited, until the gap is small between the least value
-    seen and the greatest bound from below; infinite if hard rows have no common point.
+    seen and the greatest bound from below; infinite if enforced rows have no common point.
 
     Half-way from the best point to the model's the rows are asked as well: where many cuts meet
     in a kink, the model's own points jump around it.
@@ -187,12 +192,12 @@ def cuts_from(member: Member, known: Known, x: Array) -> tuple[Array, Array, flo
     n, firm = member.high.size, np.isinf(member.high).any()
     A, b, group, all_known = known
     bent = np.flatnonzero(~all_known)
-    used, lam = np.full(b.size, CUTS), np.zeros(n)
+    used, lam = np.full(b.size, MAX_CUTS), np.zeros(n)
     problem = cut_problem(member, A, b, group)
     best, least, gap, terms = (np.inf, x), -np.inf, 1.0, 0.0
-    last, late, missed, memory = np.inf, 0, 0, LATELY
+    last, late, missed, memory = np.inf, 0, 0, RECENT_ROUNDS
     seen: list[tuple[Array, Array, Array]] = []
-    for k in range(CUTS):
+    for k in range(MAX_CUTS):
         half = [0.5 * (x + best[1])] if best[0] < np.inf and (x != best[1]).any() else []
         points = []
         for point in (x, *half):
@@ -211,7 +216,7 @@ def cuts_from(member: Member, known: Known, x: Array) -> tuple[Array, Array, flo
             gap = way / terms if terms > 0.0 else way
             late = k if way < 0.9 * last else late
             last = min(way, last)
-            if gap <= 0.5 * GAP_TOLERANCE or k > late + STUCK:
+            if gap <= 0.5 * GAP_TOLERANCE or k > late + MAX_STALLED_ROUNDS:
                 break
         # Cuts that have not mattered lately are forgotten. The model's least value does not fall
         # by that, for it rests on the others; where it does, digits were lost, and more are kept.
@@ -221,10 +226,10 @@ def cuts_from(member: Member, known: Known, x: Array) -> tuple[Array, Array, flo
         group = np.concatenate([group[keep], *(bent for _ in points)])
         used = np.concatenate([used[keep], np.full(bent.size * len(points), k)])
         problem = cut_problem(member, A, b, group)
-        asked = missed < IN_VAIN or k % AGAIN == 0
+        asked = missed < MAX_VAIN_ROUNDS or k % RETRY_ROUNDS == 0
         x, mu, nu, exactly = solve_cuts(problem, x, asked)
         missed = 0 if exactly else missed + 1
-        # Cuts lie below the rows: where even they clash, the rows do.
+        # Cuts lie below the rows: where even they conflict, the rows do.
         if firm and asked and not exactly and pieces_clash(problem):
             return x, np.zeros(n), np.inf
         below = least_below(member, problem, mu, nu)
@@ -232,5 +237,5 @@ def cuts_from(member: Member, known: Known, x: Array) -> tuple[Array, Array, flo
         if below > least:
             least, lam = below, capped_sums(problem, mu) * 2.0 * member.alpha
         mattered = mu > 1e-8 * capped_sums(problem, mu)[group]
-        used = np.where(mattered & (used < CUTS), k, used)
+        used = np.where(mattered & (used < MAX_CUTS), k, used)
     return best[1], np.minimum(np.maximum(lam, member.low), member.high), max(gap, 0.0)

@@ -1,4 +1,4 @@
-"""Whether hard rows have a common point in their box."""
+"""Whether enforced rows have a common point in their box."""
 
 from __future__ import annotations
 
@@ -9,20 +9,30 @@ from coldq.solver.constants import TOLERANCE
 from coldq.solver.linear_programs import no_point
 from coldq.solver.problem import AffineProblem
 
-MANY = 400  # independent rows: beyond, double-double takes minutes
+MAX_EXTENDED_ROWS = 400  # independent rows: beyond, double-double takes minutes
 
 
-def hard_rows_clash(problem: AffineProblem) -> bool:
-    """Whether no point of the box satisfies all hard rows: a combination of them proves it, or,
+def enforced_rows_conflict(problem: AffineProblem) -> bool:
+    """Whether no point of the box satisfies all enforced rows: a combination of them proves it, or,
     where multipliers got so long that no digits were left, a linear program.
 
     That is asked only if it can be told how far x may go.
     """
-    hard = problem.hard_rows()
-    if hard is None:
+    enforced = problem.enforced_rows()
+    if enforced is None:
         return False
-    if min(hard.A.shape) <= MANY:
-        answer, bounded = active_set_extended(hard), np.isfinite(hard.upper - hard.lower).all()
+    if min(enforced.A.shape) <= MAX_EXTENDED_ROWS:
+        answer, bounded = (
+            active_set_extended(enforced),
+            np.isfinite(enforced.upper - enforced.lower).all(),
+        )
         if answer.infeasible or not (answer.residual > TOLERANCE and bounded):
             return answer.infeasible
-    return no_point(hard.A, hard.b, hard.lower, hard.upper, hard.floor, hard.weights)
+    return no_point(
+        enforced.A,
+        enforced.b,
+        enforced.lower,
+        enforced.upper,
+        enforced.multiplier_lower,
+        enforced.multiplier_upper,
+    )

@@ -14,15 +14,15 @@ import numpy as np
 
 from coldq.base.arrays import Array
 from coldq.solver.api import interior_point
-from coldq.solver.constants import MUCH_DENSE
+from coldq.solver.constants import MAX_DENSE_ENTRIES
 from coldq.solver.problem import ONE_BOX
 
 # Of the first mean product of a room and its price: where what decides may be known.
-CLEAR = (1e-6, 1e-8, 1e-11, 1e-14, 1e-17, 1e-20)
+BARRIER_STOPS = (1e-6, 1e-8, 1e-11, 1e-14, 1e-17, 1e-20)
 
 
 def from_inside(
-    center: Array, gradient: Array, alpha: float | Array, floor: Array, weights: Array, A: Any,
+    center: Array, gradient: Array, alpha: float | Array, low: Array, high: Array, A: Any,
     b: Array, lower: Array, upper: Array, blocks: Any = ONE_BOX, near: bool = False,
 ) -> Iterator[Array]:  # fmt: skip
     """Multipliers that get ever nearer; those that are at a bound are so exactly.
@@ -30,13 +30,13 @@ def from_inside(
     Where rows are `near` to being met, it takes fewer steps to be told so.
     """
     if not isinstance(A, np.ndarray):
-        if A.shape[0] * A.shape[1] > MUCH_DENSE:
+        if A.shape[0] * A.shape[1] > MAX_DENSE_ENTRIES:
             return
         A = A.toarray()
-    given = center, gradient, alpha, floor, weights, A, b, lower, upper, *blocks, float(near)
+    given = center, gradient, alpha, low, high, A, b, lower, upper, *blocks, float(near)
     given = [np.asarray(array, np.float64, order="C") for array in given]
     state, reached = np.zeros(4 + 3 * (A.shape[0] + len(blocks[0]) + A.shape[1])), 1.0
-    for share in CLEAR:
+    for share in BARRIER_STOPS:
         if reached <= share:
             continue
         found, state, reached = interior_point(*given, share, state)

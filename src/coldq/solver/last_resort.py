@@ -3,12 +3,13 @@
     min |x - y|^2 / 2 + <lean, g(x)> + <cost, s>  over
         g_r(x) <= s_group(r),  E x = e,  lower <= x <= upper,
 
-with s >= 0, or free (linear rows), or zero (hard ones), and quadratic or affine g_r. Multipliers of
-a group sum up to its cost at most. The other methods decide by signs which rows and bounds hold x,
-and where numbers of many magnitudes meet, rounding decides for them. Here nothing is decided: every
-step is Newton's on all conditions at once. ``native/interior_point/general`` runs it in double as
-far as that goes and then in double-double, until products of multipliers and the rooms they have
-are so small that no row is in doubt. Here is what it is given, and from where it starts.
+with s >= 0, or free (linear rows), or zero (enforced ones), and quadratic or affine g_r.
+Multipliers of a group sum up to its cost at most. The other methods decide by signs which rows and
+bounds hold x, and where numbers of many magnitudes meet, rounding decides for them. Here
+nothing is decided: every step is Newton's on all conditions at once.
+``native/interior_point/general`` runs it in double as far as that goes and then in double-double,
+until products of multipliers and the rooms they have are so small that no row is in doubt. Here is
+what it is given, and from where it starts.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from coldq.base.arrays import Array
 from coldq.solver.api import grouped_step
 from coldq.solver.problem import largest_of, power
 
-GIVE = 1e-15  # of the terms of a hard row
-CERTAIN = 1e-12  # of the conditions, on pairs: what doubles leave of them after that is rounding
-LAST_DIGIT = 2.0**-52  # of a number: its rounding
+ENFORCED_COMPLIANCE = 1e-15  # of the terms of an enforced row
+EXTENDED_TOLERANCE = (
+    1e-12  # of the conditions, on pairs: what doubles leave of them after that is rounding
+)
+MACHINE_EPSILON = 2.0**-52  # of a number: its rounding
 
 
 class Problem(NamedTuple):
@@ -55,13 +58,13 @@ Guess = tuple[Array, Array, Array]  # x, and the multipliers of rows and of equa
 
 
 def answers(
-    problem: Problem, guess: Guess, known: bool = True, give: float = GIVE
+    problem: Problem, guess: Guess, known: bool = True, give: float = ENFORCED_COMPLIANCE
 ) -> Iterator[tuple[Guess, float]]:
     """x, the multipliers of rows without `lean`, and those of equalities, from several starts; with
     each what pairs of doubles leave of the conditions.
 
-    A guess of the same that is `known` to be near is where the first one begins. Hard rows give way
-    by so much of their terms.
+    A guess of the same that is `known` to be near is where the first one begins. Enforced rows give
+    way by so much of their terms.
     """
     given = [np.asarray(array, np.float64, order="C") for array in (*problem, *guess)]
     p, y = problem.lower.size, problem.center - problem.gradient / (2.0 * problem.alpha)
@@ -80,7 +83,7 @@ def on_quadratic_rows(
     guess: Array,
     multipliers: Array,
     known: bool,
-    give: float = GIVE,
+    give: float = ENFORCED_COMPLIANCE,
 ) -> Iterator[tuple[Array, Array, float]]:
     """x and multipliers of an instance as the method for quadratic rows takes it, from a guess; and
     what is left of the conditions, before they are rounded to doubles.
@@ -111,7 +114,7 @@ def on_quadratic_rows(
         start = np.where(turned, -multipliers, multipliers)[rows] * worth[rows] - lean
         begun = guess / u, np.clip(start, 0.0, cost), (multipliers * worth)[equal]
         for (x, mu, nu), left in answers(problem, begun, known, give):
-            lam, full = np.empty(b.size), mu >= (1.0 - 2.0 * LAST_DIGIT) * cost
+            lam, full = np.empty(b.size), mu >= (1.0 - 2.0 * MACHINE_EPSILON) * cost
             lam[rows] = np.where(
                 full, most[rows], np.where(mu <= 0.0, least[rows], (lean + mu) / worth[rows])
             ) * np.where(turned[rows], -1.0, 1.0)
@@ -126,12 +129,14 @@ def without_dents(P: Array, price: Array) -> Array:
     curvature once it is priced.
     """
     own = np.diagonal(P, axis1=1, axis2=2)
-    dear = np.where(np.isinf(price), 0.0, price) * own.max(axis=1, initial=0.0) * LAST_DIGIT > 0.1
+    dear = (
+        np.where(np.isinf(price), 0.0, price) * own.max(axis=1, initial=0.0) * MACHINE_EPSILON > 0.1
+    )
     if not dear.any():
         return P
     width = np.sqrt(np.where(own > 0.0, own, 1.0))
     alike = P / (width[:, :, None] * width[:, None, :])
-    dent = LAST_DIGIT - np.linalg.eigvalsh(alike).min(axis=1, initial=0.0)
+    dent = MACHINE_EPSILON - np.linalg.eigvalsh(alike).min(axis=1, initial=0.0)
     return P + (np.where(dear, dent, 0.0)[:, None] * own)[:, :, None] * np.eye(P.shape[-1])
 
 

@@ -7,14 +7,14 @@ import numpy as np
 from coldq.base.arrays import Array
 
 
-def no_point(A: Array, b: Array, lower: Array, upper: Array, floor: Array, weights: Array) -> bool:
+def no_point(A: Array, b: Array, lower: Array, upper: Array, low: Array, high: Array) -> bool:
     """Whether no point of the box satisfies all rows.
 
     It minimises the largest violation relative to each row's size, in units of how far x may go.
     """
     from scipy.optimize import linprog
 
-    at_most, at_least = weights == np.inf, floor == -np.inf
+    at_most, at_least = high == np.inf, low == -np.inf
     far = np.maximum(np.abs(lower), np.abs(upper))
     far = np.where((far > 0.0) & (far < np.inf), far, 1.0)
     A, lower, upper = A * far, lower / far, upper / far
@@ -34,13 +34,11 @@ def no_point(A: Array, b: Array, lower: Array, upper: Array, floor: Array, weigh
     return bool(result.status == 2 or (result.status == 0 and result.fun > 1e-8))
 
 
-def smallest_box(
-    A: Array, b: Array, lower: Array, upper: Array, floor: Array
-) -> tuple[Array, Array]:
+def smallest_box(A: Array, b: Array, lower: Array, upper: Array, low: Array) -> tuple[Array, Array]:
     """Bounds on every coordinate of a polytope, not inside it; infinite where there are none."""
     from scipy.optimize import linprog
 
-    p, equal = A.shape[1], floor == -np.inf
+    p, equal = A.shape[1], low == -np.inf
     ends = np.array([lower, upper])
     for i in range(p):
         for side, sign in ((0, 1.0), (1, -1.0)):

@@ -19,13 +19,15 @@ from coldq.base.arrays import Array, joined
 from coldq.base.errors import InvalidInput
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.api import active_set_extended, pieces_residual, pieces_step
-from coldq.solver.constants import DOUBT
-from coldq.solver.extended import MANY, hard_rows_clash
+from coldq.solver.constants import CANCELLATION_ROUNDING
+from coldq.solver.extended import MAX_EXTENDED_ROWS, enforced_rows_conflict
 from coldq.solver.last_resort import on_pieces
 from coldq.solver.problem import AffineProblem, DoNotFit, Part, power, reach_of
 from coldq.solver.threads import fill_batch
 
-CLEAR = 1e-11  # the residual at which the native method found the right set of pieces
+RIGHT_PIECES_RESIDUAL = (
+    1e-11  # the residual at which the native method found the right set of pieces
+)
 HALF, ONE = np.array(0.5), np.array(1.0)
 
 
@@ -37,8 +39,8 @@ class MaxAffineProblem(NamedTuple):
     center: Array
     gradient: Array
     alpha: Array
-    floor: Array
-    weights: Array
+    multiplier_lower: Array
+    multiplier_upper: Array
     A: Array
     b: Array
     group: Array
@@ -55,7 +57,8 @@ class MaxAffineProblem(NamedTuple):
         half = 0.5 / float(self.alpha)
         return Pieces(
             self.center - self.gradient * half, self.A, self.b, self.group.astype(int),
-            self.floor * half, self.weights * half, self.plain, self.limit, self.least,
+            self.multiplier_lower * half, self.multiplier_upper * half, self.plain, self.limit,
+            self.least,
             np.full(self.limit.size, np.inf), self.lower, self.upper,
         )  # fmt: skip
 
@@ -84,7 +87,7 @@ class Pieces(NamedTuple):
 def solve_batch(problem: MaxAffineProblem) -> tuple[Array, Array, Array, Array, Array]:
     """What the native method makes of a batch: x, the multipliers of pieces and of plain rows over
     2 alpha, the rows' multipliers, and the residual."""
-    (m, p), n, r = problem.A.shape[-2:], problem.weights.shape[-1], problem.limit.shape[-1]
+    (m, p), n, r = problem.A.shape[-2:], problem.multiplier_upper.shape[-1], problem.limit.shape[-1]
     batch = problem.center.shape[:-1]
     shapes = (p,), (m,), (r,), (n,), ()
     x, mu, nu, multipliers, worst = (np.empty((*batch, *shape)) for shape in shapes)
@@ -109,7 +112,7 @@ def solve_pieces(problem: Pieces) -> tuple[Array, Array, Array, float]:
 
 def size_of(problem: Pieces, x: Array) -> float:
     """The size of x, beside which a coordinate at zero counts, as in the native method."""
-    doubt = np.minimum(DOUBT * np.abs(problem.y), problem.upper - problem.lower)
+    doubt = np.minimum(CANCELLATION_ROUNDING * np.abs(problem.y), problem.upper - problem.lower)
     return float(np.maximum(np.abs(x), doubt).max(initial=0.0))
 
 
@@ -129,10 +132,10 @@ def capped_sums(problem: Pieces, mu: Array) -> Array:
     return np.where(near, cap, np.minimum(total, cap))
 
 
-def plain_rows(hard: tuple[tuple[Part, float], ...], p: int) -> tuple[Array, Array, Array]:
-    """The affine hard rows of a domain: A, b and the least of their multipliers."""
+def plain_rows(enforced: tuple[tuple[Part, float], ...], p: int) -> tuple[Array, Array, Array]:
+    """The affine enforced rows of a domain: A, b and the least of their multipliers."""
     A, b, least = [np.zeros((0, p))], [np.zeros(0)], [np.zeros(0)]
-    for part, lowest in hard:
+    for part, lowest in enforced:
         if part.P is not None:
             raise InvalidInput(
                 "max-affine and nonsmooth rows are solved on boxes and polytopes; on a domain "
@@ -145,14 +148,16 @@ def plain_rows(hard: tuple[tuple[Part, float], ...], p: int) -> tuple[Array, Arr
 
 
 def solve_member(problem: Pieces, x: Array, mu: Array, nu: Array) -> tuple[Array, Array, float]:
-    """x, the sums of the groups' multipliers, and the residual, infinite if hard rows clash, of an
-    instance of which just a guess is known."""
+    """x, the sums of the groups' multipliers, and the residual, of an instance with just a guess.
+
+    The residual is infinite if enforced rows conflict.
+    """
     if not np.isfinite(problem.y).all():
         return problem.y, 0.0 * problem.high, np.nan
     found = residual(problem, x, mu, nu)
     if not found <= TOLERANCE and pieces_clash(problem):
         return x, capped_sums(problem, mu), np.inf
-    best = with_more_digits(problem, x, mu, nu, np.inf, enough=CLEAR)
+    best = with_more_digits(problem, x, mu, nu, np.inf, enough=RIGHT_PIECES_RESIDUAL)
     x, mu, nu, found = (x, mu, nu, found) if found < best[3] else best
     return x, capped_sums(problem, mu), found
 
@@ -176,7 +181,7 @@ def with_more_digits(
             best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
             if best[3] <= enough:
                 return best
-    if problem.b.size == problem.high.size and min(problem.A.shape) <= MANY:
+    if problem.b.size == problem.high.size and min(problem.A.shape) <= MAX_EXTENDED_ROWS:
         answer = as_affine_rows(problem)
         found = residual(problem, *answer)
         best = (*answer, found) if found < best[3] or np.isnan(best[3]) else best
@@ -198,24 +203,24 @@ def as_affine_rows(problem: Pieces) -> tuple[Array, Array, Array]:
 
 
 def pieces_clash(problem: Pieces) -> bool:
-    """Whether hard groups and hard plain rows have no common point in the box."""
+    """Whether enforced groups and enforced plain rows have no common point in the box."""
     firm = np.isinf(problem.high)[problem.group]
     A = np.concatenate([problem.A[firm], problem.plain])
     b = np.concatenate([problem.b[firm], problem.limit])
     lo = np.concatenate([np.zeros(int(firm.sum())), problem.lo])
     hi = np.concatenate([np.full(int(firm.sum()), np.inf), problem.hi])
     size = size_of(problem, np.clip(problem.y, problem.lower, problem.upper))
-    return affine_rows_clash(A, b, lo, hi, problem.y, size, problem.lower, problem.upper)
+    return affine_rows_conflict(A, b, lo, hi, problem.y, size, problem.lower, problem.upper)
 
 
-def affine_rows_clash(
+def affine_rows_conflict(
     A: Array, b: Array, lo: Array, hi: Array, y: Array, size: float, lower: Array, upper: Array
 ) -> bool:
-    """Whether it is proven that hard rows have no common point, for x of this size near y.
+    """Whether it is proven that enforced rows have no common point, for x of this size near y.
 
     All in the unit of x and of each row, so that what is broken is relative to these.
     """
     unit, steep = float(power(size)), power(np.abs(A).max(axis=1, initial=0.0))
     A, b = A / steep[:, None], b / (steep * unit)
     y, lower, upper = y / unit, lower / unit, upper / unit
-    return hard_rows_clash(AffineProblem(y, y, ONE, lo, hi, 0.0 * b, A, b, lower, upper))
+    return enforced_rows_conflict(AffineProblem(y, y, ONE, lo, hi, 0.0 * b, A, b, lower, upper))

@@ -17,21 +17,30 @@ from coldq.base.arrays import Array
 from coldq.base.errors import InvalidInput
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE
 from coldq.solver.constants import ORIGIN_SIZE
-from coldq.solver.curved import SHARP, assemble, known_size, residual_of, solve_one, values
-from coldq.solver.max_affine import affine_rows_clash
+from coldq.solver.curved import (
+    POLISH_RESIDUAL,
+    assemble,
+    known_size,
+    residual_of,
+    solve_one,
+    values,
+)
+from coldq.solver.max_affine import affine_rows_conflict
 from coldq.solver.problem import Part, QuadraticProblem, reach_of
 
-UNCLEAR = 100.0  # times rounding: a fall that values need not show
-NEWTON_STEPS = 60
-ATTEMPTS = 8  # with ever greater weights for hard rows
-ROUNDED = 2e-9  # of a row's terms, priced: what rounding makes of a row is no gap
-NOT_CONVEX = 1e-6  # how far below a tangent a convex function may be found, relatively
-STIFF = 1e3  # the first finite weight that stands for a hard row, relative to the pull on it
+HIDDEN_FALL_FACTOR = 100.0  # times rounding: a fall that values need not show
+MAX_NEWTON_STEPS = 60
+MAX_PENALTY_INCREASES = 8  # with ever greater weights for enforced rows
+PRICED_ROUNDING = 2e-9  # of a row's terms, priced: what rounding makes of a row is no gap
+CONVEXITY_TOLERANCE = 1e-6  # how far below a tangent a convex function may be found, relatively
+FIRST_PENALTY_RATIO = (
+    1e3  # the first finite weight that stands for an enforced row, relative to the pull on it
+)
 
 
 class Member(NamedTuple):
     """One instance: the data of the step, its rows, which answer `value`, `jacobian` and perhaps
-    `hessian`, and the hard rows of its domain, each with the floor of its multipliers."""
+    `hessian`, and the enforced rows of its domain, each with the least of its multipliers."""
 
     center: Array
     gradient: Array
@@ -41,7 +50,7 @@ class Member(NamedTuple):
     rows: Any
     lower: Array
     upper: Array
-    hard: tuple[tuple[Part, float], ...]
+    enforced: tuple[tuple[Part, float], ...]
 
     def objective(self, x: Array, g: Array) -> float:
         """The penalised objective; all weights are finite."""
@@ -61,7 +70,7 @@ class Member(NamedTuple):
         width = np.minimum(known_size(self, x), self.upper - self.lower)
         penalty = np.abs(np.where(g > 0.0, soft.high * g, soft.low * g)).sum()
         moving = np.abs(self.gradient) @ np.abs(move) + self.alpha * (move @ move)
-        rounded = ROUNDED * (np.abs(J) @ np.abs(x) + np.abs(J @ x - g))
+        rounded = PRICED_ROUNDING * (np.abs(J) @ np.abs(x) + np.abs(J @ x - g))
         paid = np.where(g > -GAP_TOLERANCE * rounded, soft.high, np.abs(soft.low))
         rounding = paid @ rounded
         terms = max(moving + penalty, np.abs(self.gradient) @ width)
@@ -69,7 +78,7 @@ class Member(NamedTuple):
         return float(max(min(terms, max(1.0, abs(soft.objective(x, g)))), rounding, near))
 
     def softened(self, weight: Any) -> Member:
-        """The same with finite weights for hard rows."""
+        """The same with finite weights for enforced rows."""
         return self._replace(
             low=np.where(self.low == -np.inf, -weight, self.low),
             high=np.where(self.high == np.inf, weight, self.high),
@@ -124,10 +133,10 @@ def differences(constraint: Any, x: Array, lower: Array, upper: Array) -> Array:
 
 
 def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
-    """Quadratic models of the rows; hard rows get a weight, and a greater one if it is too small.
+    """Quadratic models of the rows; enforced ones get a weight, greater ones if it is too small.
 
-    An infinite residual says that hard rows have no common point. Without hessians less is tried,
-    for cutting planes are left.
+    An infinite residual says that enforced rows have no common point. Without hessians less is
+    tried, for cutting planes are left.
     """
     low, high = member.low, member.high
     at_most, at_least = np.isinf(high), np.isinf(low)
@@ -135,7 +144,7 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
         return models(member, exact)
     x, lam, off = None, np.zeros(high.size), 1.0
     weights = first_weights(member)
-    attempts = range(ATTEMPTS if exact else 2)
+    attempts = range(MAX_PENALTY_INCREASES if exact else 2)
     for attempt in attempts:
         soft = member.softened(weights)
         x, lam, off = models(soft, exact, x, lam)
@@ -144,11 +153,11 @@ def newton(member: Member, exact: bool) -> tuple[Array, Array, float]:
         g, J = values_at(member.rows, x)
         over = np.where(at_least & (~at_most | (g < 0.0)), -g, g)
         broken = broken_by(x, over[short], J[short])
-        if broken <= SHARP:
+        if broken <= POLISH_RESIDUAL:
             off = max(off, broken)
             break
         off = 1.0
-        if exact and attempt in (0, attempts[-1]) and rows_clash(member, x):
+        if exact and attempt in (0, attempts[-1]) and rows_conflict(member, x):
             off = np.inf
             break
         weights = np.where(short, np.maximum(100.0 * weights, enough(member, x, lam)), weights)
@@ -163,10 +172,10 @@ def broken_by(x: Array, g: Array, J: Array) -> float:
 
 
 def first_weights(member: Member) -> Array:
-    """Finite weights for hard rows, relative to what pulls on them at first."""
+    """Finite weights for enforced rows, relative to what pulls on them at first."""
     begin = np.clip(member.center, member.lower, member.upper)
     weights = enough(member, begin, np.zeros(member.high.size))
-    return np.where(weights > 0.0, weights, STIFF * member.alpha)
+    return np.where(weights > 0.0, weights, FIRST_PENALTY_RATIO * member.alpha)
 
 
 def enough(member: Member, x: Array, lam: Array) -> Array:
@@ -177,30 +186,35 @@ def enough(member: Member, x: Array, lam: Array) -> Array:
     way = np.abs(x - member.center).max(initial=0.0) + np.abs(g) / steep
     soft = np.isfinite(member.high) & np.isfinite(member.low)
     pull = np.abs(member.gradient) + np.abs(lam[soft]) @ np.abs(J[soft])
-    return STIFF * (pull.max(initial=0.0) + 2.0 * member.alpha * way) / steep
+    return FIRST_PENALTY_RATIO * (pull.max(initial=0.0) + 2.0 * member.alpha * way) / steep
 
 
-def rows_clash(member: Member, x: Array) -> bool:
-    """Whether the tangents of hard rows have no common point, where hard rows are all that matters.
+def rows_conflict(member: Member, x: Array) -> bool:
+    """Whether the tangents of enforced rows, where these are all that matters, conflict.
 
     Convex rows lie above their tangents. Coordinates without bounds leave little to prove with: of
     those it is enough that a greater weight does not bring x closer to a common point.
     """
     at_most, at_least = np.isinf(member.high), np.isinf(member.low)
-    hard = member._replace(
+    enforced = member._replace(
         center=x, gradient=0.0 * x, alpha=1.0, low=np.where(at_least, -np.inf, 0.0),
         high=np.where(at_most, np.inf, 0.0),
     )  # fmt: skip
     bounded = np.isfinite(member.lower).all() and np.isfinite(member.upper).all()
     unit = reach_of(member.lower, member.upper, member.center) or 1.0
     last = off = np.inf
-    for weight in (STIFF, 1e2 * STIFF, 1e4 * STIFF, 1e6 * STIFF):
+    for weight in (
+        FIRST_PENALTY_RATIO,
+        1e2 * FIRST_PENALTY_RATIO,
+        1e4 * FIRST_PENALTY_RATIO,
+        1e6 * FIRST_PENALTY_RATIO,
+    ):
         g, J = values_at(member.rows, x)
         size = np.abs(J) @ np.abs(x) + np.abs(J @ x - g) + unit * np.abs(J).sum(axis=1)
         size = np.where(size > 0.0, size, 1.0)
-        x, _, worst = models(hard.softened(weight * unit * unit / size), True, x)
-        A, b, low, high = tangents_at(hard, x, *values_at(member.rows, x))
-        if affine_rows_clash(A, b, low, high, x, unit, member.lower, member.upper):
+        x, _, worst = models(enforced.softened(weight * unit * unit / size), True, x)
+        A, b, low, high = tangents_at(enforced, x, *values_at(member.rows, x))
+        if affine_rows_conflict(A, b, low, high, x, unit, member.lower, member.upper):
             return True
         if not worst <= CURVED_TOLERANCE:
             return False  # nothing is proven
@@ -216,7 +230,7 @@ def tangents_at(member: Member, x: Array, g: Array, J: Array) -> tuple[Array, Ar
     """The tangents of all rows at x, those of the domain's own after them: slopes, limits, and the
     bounds of their multipliers."""
     A, b, low, high = [J], [J @ x - g], member.low, member.high
-    for part, least in member.hard:
+    for part, least in member.enforced:
         slope = np.asarray(part.jacobian(x))
         A.append(slope)
         b.append(slope @ x - part.value(x))
@@ -230,19 +244,19 @@ def models(
 ) -> tuple[Array, Array, float]:
     """One quadratic model of the rows after the other, from a point of the domain if one is given;
     every bound of a multiplier is finite."""
-    center, gradient, alpha, low, high, g_of, lower, upper, hard = member
+    center, gradient, alpha, low, high, g_of, lower, upper, enforced = member
     n, inside = high.size, x is not None
     x = np.clip(center, lower, upper) if x is None else x
     lam = np.zeros(n) if lam is None else lam
     best, answer = np.inf, (x, lam, np.inf)
     g, J = values_at(g_of, x)
-    for _ in range(NEWTON_STEPS if exact else NEWTON_STEPS // 3):
+    for _ in range(MAX_NEWTON_STEPS if exact else MAX_NEWTON_STEPS // 3):
         H = g_of.hessian(x) if exact else differences(g_of, x, lower, upper)
         if exact:
             require_convex(H, place_of(g_of, x))
         Hx = H @ x
         model = Part(H, J - Hx, J @ x - g - 0.5 * (Hx @ x))
-        rows = assemble([model], low, high, hard)
+        rows = assemble([model], low, high, enforced)
         problem = QuadraticProblem(
             center, gradient, np.array(alpha), rows.low, rows.high, rows.P, rows.A, rows.b, lower,
             upper,
@@ -271,7 +285,7 @@ def models(
             if reached <= value + 0.1 * t * fall + noise + entry or t < 1e-12:
                 break
             # Functions may have more rounding than their values show. Slopes tell then.
-            near = t == 1.0 and -fall <= UNCLEAR * noise
+            near = t == 1.0 and -fall <= HIDDEN_FALL_FACTOR * noise
             if near and smooth_residual(member, trial, both, g_there, J_there, H, False) < best:
                 break
             t *= 0.5
@@ -290,10 +304,10 @@ def models(
 
 
 def outside(member: Member, x: Array) -> Array:
-    """By how much x breaks each of the domain's hard rows."""
+    """By how much x breaks each of the domain's enforced rows."""
     over = [
         np.abs(part.value(x)) if least else np.maximum(part.value(x), 0.0)
-        for part, least in member.hard
+        for part, least in member.enforced
     ]
     return np.concatenate([np.zeros(0), *over])
 
@@ -309,9 +323,9 @@ def require_convex(H: Array, x: Array) -> None:
     skew = np.abs(H - np.swapaxes(H, -1, -2)).max(axis=(-1, -2), initial=0.0)
     least = np.linalg.eigvalsh(H)[:, 0] if H.size else np.zeros(len(H))
     for k in range(len(H)):
-        if skew[k] > NOT_CONVEX * size[k]:
+        if skew[k] > CONVEXITY_TOLERANCE * size[k]:
             raise InvalidInput(f"the hessian of row {k} is not symmetric at x = {x}")
-        if least[k] < -NOT_CONVEX * size[k]:
+        if least[k] < -CONVEXITY_TOLERANCE * size[k]:
             raise InvalidInput(
                 f"row {k} of the constraint is not convex: its hessian has the eigenvalue "
                 f"{least[k]:.3g} at x = {x}"
@@ -325,7 +339,7 @@ def require_tangent(rows: Any, g: Array, J: Array, x: Array, g_there: Array, the
     size = np.abs(g) + np.abs(g_there) + np.abs(J) @ np.abs(there - x)
     place = place_of(rows, x)
     rounding = 1e-11 * (1.0 + np.abs(J) @ np.abs(place) + np.abs(J @ place - g))
-    wrong = below > NOT_CONVEX * size + rounding
+    wrong = below > CONVEXITY_TOLERANCE * size + rounding
     if wrong.any():
         k = int(np.argmax(wrong))
         raise InvalidInput(
@@ -344,7 +358,7 @@ def smooth_residual(
     """
     A, b, low, high = tangents_at(member, x, g, J)
     bends = [np.abs(H) @ np.abs(place_of(member.rows, x))]
-    for part, _ in member.hard:
+    for part, _ in member.enforced:
         bends.append(0.0 * part.A if part.P is None else np.abs(part.P) @ np.abs(x))
     one = QuadraticProblem(
         member.center, member.gradient, np.array(member.alpha), low, high,

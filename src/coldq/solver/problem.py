@@ -2,8 +2,8 @@
 
     min over x in X of  <gradient, x - center> + alpha |x - center|^2 + penalty(g(x))
 
-A row's multiplier is in [floor, weights], which says what its penalty is. Leading axes of all
-arrays are those of a batch; `cores` counts the axes that are an array's own.
+A row's multiplier is in [multiplier_lower, multiplier_upper], which says what its penalty is.
+Leading axes of all arrays are those of a batch; `cores` counts the axes that are an array's own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from coldq.base.arrays import Array
 
-HINGE = 0.0  # the floor that needs no array
+HINGE = 0.0  # the lower bound of multipliers that needs no array
 HALF = np.array(0.5)  # alpha of a projection
 # All coordinates as one block, whose sum may be anything: its start, total and kind.
 ONE_BOX = np.zeros(1), np.zeros(1), np.full(1, np.inf)
@@ -66,8 +66,8 @@ class AffineProblem(NamedTuple):
     center: Array
     gradient: Array
     alpha: Array
-    floor: Array
-    weights: Array
+    multiplier_lower: Array
+    multiplier_upper: Array
     soft: Array
     A: Any
     b: Array
@@ -80,20 +80,20 @@ class AffineProblem(NamedTuple):
         """One instance, divided by 2 alpha."""
         half = 0.5 / float(self.alpha)
         y = self.center - self.gradient * half
-        bounds = self.floor * half, self.weights * half
+        bounds = self.multiplier_lower * half, self.multiplier_upper * half
         return Divided(y, self.A, self.b, *bounds, self.lower, self.upper)
 
-    def hard_rows(self) -> AffineProblem | None:
-        """One instance of which only the hard rows are left, to be met nearest to the center."""
-        hard = np.isinf(self.floor) | np.isinf(self.weights)
-        if not hard.any():
+    def enforced_rows(self) -> AffineProblem | None:
+        """One instance of the enforced rows alone, to be met nearest to the center."""
+        enforced = np.isinf(self.multiplier_lower) | np.isinf(self.multiplier_upper)
+        if not enforced.any():
             return None
-        floor, weights = self.floor[hard], self.weights[hard]
+        low, high = self.multiplier_lower[enforced], self.multiplier_upper[enforced]
         return self._replace(
             center=np.clip(self.center, self.lower, self.upper), gradient=0.0 * self.gradient,
-            alpha=np.array(0.5), floor=np.where(np.isinf(floor), floor, 0.0),
-            weights=np.where(np.isinf(weights), weights, 0.0), soft=np.zeros(floor.size),
-            A=self.A[hard], b=self.b[hard],
+            alpha=np.array(0.5), multiplier_lower=np.where(np.isinf(low), low, 0.0),
+            multiplier_upper=np.where(np.isinf(high), high, 0.0), soft=np.zeros(low.size),
+            A=self.A[enforced], b=self.b[enforced],
         )  # fmt: skip
 
 
@@ -103,8 +103,8 @@ class QuadraticProblem(NamedTuple):
     center: Array
     gradient: Array
     alpha: Array
-    floor: Array
-    weights: Array
+    multiplier_lower: Array
+    multiplier_upper: Array
     P: Array
     A: Array
     b: Array
@@ -120,8 +120,8 @@ class BallProblem(NamedTuple):
     center: Array
     gradient: Array
     alpha: Array
-    floor: Array
-    weights: Array
+    multiplier_lower: Array
+    multiplier_upper: Array
     soft: Array
     A: Array
     b: Array
@@ -167,7 +167,7 @@ class Divided(NamedTuple):
 
 
 class BallRow(NamedTuple):
-    """The hard row of a ball: ``|x[first : first + q] - center| <= radius``."""
+    """The enforced row of a ball: ``|x[first : first + q] - center| <= radius``."""
 
     center: Array
     radius: Array

@@ -17,7 +17,7 @@ import numpy as np
 from coldq.base.arrays import Array
 from coldq.solver.answer import TOLERANCE, Step, new_tuple
 from coldq.solver.api import blocks_step
-from coldq.solver.constants import MUCH_DATA
+from coldq.solver.constants import LARGE_DATA_ENTRIES
 from coldq.solver.interior_point import from_inside
 from coldq.solver.problem import (
     HALF,
@@ -30,13 +30,13 @@ from coldq.solver.problem import (
 )
 from coldq.solver.threads import fill_batch
 
-STEPS = np.array(200.0)  # of Newton's method
-FEWER_STEPS = np.array(24.0)  # from a guess, or where others may follow
+MAX_NEWTON_STEPS = np.array(200.0)  # of Newton's method
+MAX_WARM_STEPS = np.array(24.0)  # from a guess, or where others may follow
 # Rows and coordinates: up to as many, methods that know nothing of blocks are soon done.
-TINY_SUM = 30
-NEAR = 1e-5  # the residual of an answer on the right piece
-NONE = np.zeros(0)
-NO_ROWS = (NONE,) * 7
+SMALL_SUM_EXPONENT = 30
+MAX_NEAR_RESIDUAL = 1e-5  # the residual of an answer on the right piece
+NO_ENTRIES = np.zeros(0)
+NO_ROWS = (NO_ENTRIES,) * 7
 
 
 class Blocks(NamedTuple):
@@ -74,8 +74,8 @@ class BlockProblem(NamedTuple):
     center: Array
     gradient: Array
     alpha: Array
-    floor: Array
-    weights: Array
+    multiplier_lower: Array
+    multiplier_upper: Array
     guess: Array  # multipliers to start from
     data: Array
     indices: Array
@@ -104,7 +104,7 @@ class BlockProblem(NamedTuple):
         return sparse.csr_array((self.data, indices, indptr), (n, p))
 
 
-def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
+def blocks_of(p: int, A: Array, b: Array, low: Array) -> Blocks | None:
     """Rows of a domain as blocks, if each is the sum of coordinates that follow one another and
     that no other row has; None if they are not."""
     if A.size == 0 and 0 in A.shape[:-2]:
@@ -122,7 +122,7 @@ def blocks_of(p: int, A: Array, b: Array, floor: Array) -> Blocks | None:
             return None
         if first > reached:
             found.append((reached, np.inf, -1))
-        found.append((first, float(floor[row]), row))
+        found.append((first, float(low[row]), row))
         reached = first + count
     if reached < p:
         found.append((reached, np.inf, -1))
@@ -139,14 +139,18 @@ def entries_of(A: Any) -> tuple[Array, Array, Array]:
         indices, indptr = (part.astype(np.int64, copy=False) for part in (A.indices, A.indptr))
         return A.data, indices.view(np.float64), indptr.view(np.float64)
     if A.ndim == 2:
-        return A.ravel(), NONE, NONE
-    return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NONE, NONE
+        return A.ravel(), NO_ENTRIES, NO_ENTRIES
+    return A.reshape(*A.shape[:-2], A.shape[-2] * A.shape[-1]), NO_ENTRIES, NO_ENTRIES
 
 
 def steps_for(n: int, p: int, sparse: bool) -> Array:
     """How many Newton steps may be taken from nothing: few where an interior-point method,
     which knows no pieces, costs no more."""
-    return STEPS if sparse or n + p <= TINY_SUM or n * p > MUCH_DATA else FEWER_STEPS
+    return (
+        MAX_NEWTON_STEPS
+        if sparse or n + p <= SMALL_SUM_EXPONENT or n * p > LARGE_DATA_ENTRIES
+        else MAX_WARM_STEPS
+    )
 
 
 def run_blocks(problem: BlockProblem, steps: Array | None = None) -> Step:
@@ -172,7 +176,7 @@ def project_on_blocks(y: Array, blocks: Blocks, lower: Array, upper: Array) -> S
     """The nearest points: a step without a gradient and without rows."""
     p = y.shape[-1]
     given = (y, zeros_of(p), HALF, *NO_ROWS, lower, upper, *blocks)
-    return run_blocks(BlockProblem._make(given), STEPS)
+    return run_blocks(BlockProblem._make(given), MAX_NEWTON_STEPS)
 
 
 def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
@@ -197,25 +201,30 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
 def best_of_guesses(one: BlockProblem, best: Step) -> Step:
     """Newton's best answer of one instance, from other starts.
 
-    Where hard rows have no common point the dual rises for ever, and no start is near an answer.
+    Where enforced rows conflict the dual rises for ever, and no start is near an answer.
     """
     for count, guess in enumerate(guesses(one)):
-        again = run_blocks(one._replace(guess=guess), FEWER_STEPS)
-        near = again.residual <= NEAR  # and if that is not enough, rounding is what is in the way
+        again = run_blocks(one._replace(guess=guess), MAX_WARM_STEPS)
+        near = (
+            again.residual <= MAX_NEAR_RESIDUAL
+        )  # and if that is not enough, rounding is what is in the way
         no_nearer = again.residual == np.inf or (count > 0 and again.residual > 0.5 * best.residual)
         best = again if again.residual < best.residual else best
-        if near or (no_nearer and (np.isinf(one.weights).any() or np.isinf(one.floor).any())):
+        if near or (
+            no_nearer
+            and (np.isinf(one.multiplier_upper).any() or np.isinf(one.multiplier_lower).any())
+        ):
             return best
-    if steps_for(one.b.size, one.center.size, one.sparse) is STEPS:
+    if steps_for(one.b.size, one.center.size, one.sparse) is MAX_NEWTON_STEPS:
         return best
-    again = run_blocks(one, STEPS)
+    again = run_blocks(one, MAX_NEWTON_STEPS)
     return again if again.residual < best.residual else best
 
 
 def solve_in_one_block(one: AffineProblem) -> Step:
     """One instance with dense or sparse rows on a box: one block, whose sum may be anything."""
-    center, gradient, alpha, floor, weights, _, A, b, lower, upper = one
-    given = center, gradient, alpha, floor, weights, zeros_of(b.size), *entries_of(A), b
+    center, gradient, alpha, low, high, _, A, b, lower, upper = one
+    given = center, gradient, alpha, low, high, zeros_of(b.size), *entries_of(A), b
     problem = new_tuple(BlockProblem, (*given, lower, upper, *ONE_BOX))
     with np.errstate(all="ignore"):
         return improve_blocks(problem, run_blocks(problem))
@@ -239,8 +248,16 @@ def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
 def guesses(one: BlockProblem) -> Iterator[Array]:
     """Multipliers to start from, ever nearer, from an interior-point method."""
     n, blocks = one.b.size, Blocks(one.start, one.total, one.kind)
-    if n + one.lower.size <= TINY_SUM:
+    if n + one.lower.size <= SMALL_SUM_EXPONENT:
         return
-    given = one.center, one.gradient, one.alpha, one.floor, one.weights, one.rows(), one.b
+    given = (
+        one.center,
+        one.gradient,
+        one.alpha,
+        one.multiplier_lower,
+        one.multiplier_upper,
+        one.rows(),
+        one.b,
+    )
     for near in (False, True):
         yield from from_inside(*given, one.lower, one.upper, blocks, near)

@@ -15,8 +15,8 @@ from coldq.base.arrays import Array
 from coldq.solver.answer import CURVED_TOLERANCE
 from coldq.solver.api import thin_step, thin_values
 from coldq.solver.curved import (
-    NEAR,
-    SHARP,
+    MAX_START_RESIDUAL,
+    POLISH_RESIDUAL,
     Values,
     finite,
     is_finite,
@@ -27,8 +27,10 @@ from coldq.solver.curved import (
 from coldq.solver.problem import QuadraticProblem, Thin, append, members
 from coldq.solver.threads import run_batch
 
-CERTAIN = 1e-12  # of the size of its terms: by how much a row's least value is surely above zero
-SMALL = 200  # coordinates up to which matrices are made of rows that have none
+PROOF_MARGIN = (
+    1e-12  # of the size of its terms: by how much a row's least value is surely above zero
+)
+MAX_MATRIX_COORDINATES = 200  # coordinates up to which matrices are made of rows that have none
 
 
 class ThinProblem(NamedTuple):
@@ -38,8 +40,8 @@ class ThinProblem(NamedTuple):
     center: Array
     gradient: Array
     alpha: Array
-    floor: Array
-    weights: Array
+    multiplier_lower: Array
+    multiplier_upper: Array
     d: Array
     middle: Array
     q: Array
@@ -64,8 +66,8 @@ class ThinProblem(NamedTuple):
         curved = P.any(axis=(1, 2))
         order = np.argsort(~curved, kind="stable")
         problem = QuadraticProblem(
-            self.center - origin, self.gradient, self.alpha, self.floor[order],
-            self.weights[order], P[curved], J[order], -g[order], self.lower - origin,
+            self.center - origin, self.gradient, self.alpha, self.multiplier_lower[order],
+            self.multiplier_upper[order], P[curved], J[order], -g[order], self.lower - origin,
             self.upper - origin,
         )  # fmt: skip
         return problem, order
@@ -84,8 +86,12 @@ class ThinProblem(NamedTuple):
             line = np.where(self.q != 0.0, self.q * at, 0.0)
         least = (bent + line).sum(axis=1) - self.b
         size = (bent + np.abs(line)).sum(axis=1) + np.abs(self.b)
-        unmet = self.d.any(axis=1) & (least >= CERTAIN * size) & np.isfinite(self.weights)
-        return self._replace(floor=np.where(unmet, self.weights, self.floor))
+        unmet = (
+            self.d.any(axis=1) & (least >= PROOF_MARGIN * size) & np.isfinite(self.multiplier_upper)
+        )
+        return self._replace(
+            multiplier_lower=np.where(unmet, self.multiplier_upper, self.multiplier_lower)
+        )
 
     def values(self, x: Array) -> Values:
         """g at x, its jacobian, the sizes of the terms of g, and of those of the jacobian that x
@@ -121,7 +127,7 @@ def solve_thin_rows(problem: ThinProblem) -> tuple[Array, Array, Array, np.ndarr
     """The answers of a batch, their residuals, and where enforced rows are proved infeasible."""
     x, found, residual = run_thin(problem)
     infeasible = np.zeros(residual.shape, bool)
-    for where, one in members(problem, ~(residual <= SHARP)):
+    for where, one in members(problem, ~(residual <= POLISH_RESIDUAL)):
         *best, infeasible[where] = better(one, x[where], found[where], residual[where])
         x[where], found[where], residual[where] = best
     return x, found, residual, infeasible
@@ -136,13 +142,13 @@ def better(one: ThinProblem, x: Array, lam: Array, worst: Any) -> tuple[Array, A
     if np.isnan(worst) and not is_finite(one):
         return x, lam, worst, False
     one = one.decided()
-    x, lam = finite(one, x, np.maximum(lam, one.floor))
+    x, lam = finite(one, x, np.maximum(lam, one.multiplier_lower))
     known = one.values(x)
     best = x, lam, residual_of(one, x, lam, known)
-    if best[2] <= SHARP or is_infeasible(one, x, lam, known, one.d):
-        return *best, not best[2] <= SHARP
-    for attempt in range(3 if x.size <= SMALL else 0):
-        if attempt != 1 and not best[2] <= NEAR:
+    if best[2] <= POLISH_RESIDUAL or is_infeasible(one, x, lam, known, one.d):
+        return *best, not best[2] <= POLISH_RESIDUAL
+    for attempt in range(3 if x.size <= MAX_MATRIX_COORDINATES else 0):
+        if attempt != 1 and not best[2] <= MAX_START_RESIDUAL:
             continue
         origin = (x, 0.0 * x, best[0])[attempt]
         dense, order = one.with_matrices(origin)
@@ -155,6 +161,6 @@ def better(one: ThinProblem, x: Array, lam: Array, worst: Any) -> tuple[Array, A
             best = (there, own, left) if not best[2] <= left else best
             if infeasible and is_infeasible(one, there, own, known, one.d):
                 return *best, True
-        if best[2] <= SHARP:
+        if best[2] <= POLISH_RESIDUAL:
             break
     return *best, False

@@ -21,8 +21,8 @@ from coldq.base.errors import InvalidInput
 from coldq.base.system import cores, in_every_fork
 from coldq.solver.problem import DoNotFit
 
-LEAST_WORK = 40_000  # numbers that one thread goes through before a second one pays
-PARTS = 8  # for each thread
+MIN_THREAD_WORK = 40_000  # numbers that one thread goes through before a second one pays
+PARTS_PER_THREAD = 8  # for each thread
 
 _pool: ThreadPoolExecutor | None = None
 _pool_lock = threading.Lock()
@@ -106,12 +106,12 @@ def fill_batch(
 
 def _parts(work: int, batch: tuple[int, ...]) -> tuple[int, int]:
     """In how many parts a batch is run, and by how many threads."""
-    parts = work * math.prod(batch) // LEAST_WORK
+    parts = work * math.prod(batch) // MIN_THREAD_WORK
     if parts < 2:
         return 1, 1
     parts = min(parts, max(batch, default=1))
     threads = min(parts, thread_count())
-    return min(parts, PARTS * threads), threads
+    return min(parts, PARTS_PER_THREAD * threads), threads
 
 
 def _split(

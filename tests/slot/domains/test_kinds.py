@@ -187,13 +187,19 @@ def test_no_step_on_a_domain_is_worse_than_the_oracles(kind: str) -> None:
         step = one.solve()
         g, X = one.rows.constraint, one.domain
         x, _ = reference_step(
-            one.center, one.gradient, one.alpha, one.weights, g, X, floor=one.floor
+            one.center,
+            one.gradient,
+            one.alpha,
+            one.multiplier_upper,
+            g,
+            X,
+            multiplier_lower=one.multiplier_lower,
         )
         ours, theirs = one.objective(step.x), one.objective(x)
         size = 1.0 + abs(theirs) + one.alpha * np.square(x - one.center).sum()
-        # The oracle may leave the domain or cut a hard row a little: weigh that generously.
-        steep = np.abs(one.gradient).max() + np.abs(g.A).max() * one.weights[
-            np.isfinite(one.weights)
+        # The oracle may leave the domain or cut an enforced row a little: weigh that generously.
+        steep = np.abs(one.gradient).max() + np.abs(g.A).max() * one.multiplier_upper[
+            np.isfinite(one.multiplier_upper)
         ].sum() + np.abs(step.multipliers).sum()  # fmt: skip
         assert ours <= theirs + 1e-6 * size + 1e-6 * steep
 
@@ -224,7 +230,9 @@ def test_equalities_are_two_rows_whose_violation_is_the_distance() -> None:
     gradient = rng.standard_normal((3, 4))
     for w in (0.3, 2.0, 1e4):
         pair = coldq.penalised_step(x, gradient, 0.7, w, g, box)
-        one = coldq.penalised_step(x, gradient, 0.7, w, coldq.Affine(A, b), box, floor=-w)
+        one = coldq.penalised_step(
+            x, gradient, 0.7, w, coldq.Affine(A, b), box, multiplier_lower=-w
+        )
         np.testing.assert_allclose(pair.x, one.x, atol=1e-11)
         up, down = pair.multipliers[:, :2], pair.multipliers[:, 2:]
         np.testing.assert_allclose(up - down, one.multipliers, atol=1e-8 * w)
@@ -516,8 +524,9 @@ def test_the_slow_path_solves_domains_without_an_inside() -> None:
         rows, g = one.domain.rows, one.rows.constraint
         n, box = len(g.b), one.domain.box
         arguments = AffineProblem(
-            one.center, one.gradient, np.array(one.alpha), np.append(one.floor, rows.floor),
-            np.append(one.weights, rows.weights), np.zeros(n + len(rows.b)),
+            one.center, one.gradient, np.array(one.alpha),
+            np.append(one.multiplier_lower, rows.multiplier_lower),
+            np.append(one.multiplier_upper, rows.multiplier_upper), np.zeros(n + len(rows.b)),
             np.concatenate([g.A, rows.A]), np.append(g.b, rows.b), box.lower, box.upper,
         )  # fmt: skip
         x, multipliers, found, _ = active_set_extended(arguments)

@@ -13,7 +13,7 @@ import coldq
 from coldq.slot.step.reference import reference_step
 from coldq.solver.answer import TOLERANCE, raise_if_failed
 from coldq.solver.api import active_set_extended
-from coldq.solver.extended import hard_rows_clash
+from coldq.solver.extended import enforced_rows_conflict
 from coldq.solver.problem import AffineProblem
 from coldq.solver.threads import run_batch, thread_count
 from tests.instances import CATEGORIES, draw_instance, make_instance, residual_of
@@ -42,15 +42,17 @@ def test_no_answer_is_worse_than_the_oracles(category: str) -> None:
             instance = instance._replace(alpha=max(instance.alpha, 1e-2))
         step = instance.solve()
         x, _ = reference_step(
-            instance.center, instance.gradient, instance.alpha, instance.weights,
+            instance.center, instance.gradient, instance.alpha, instance.multiplier_upper,
             coldq.Affine(instance.A, instance.b), coldq.Box(instance.lower, instance.upper),
-            floor=instance.floor,
+            multiplier_lower=instance.multiplier_lower,
         )  # fmt: skip
         ours, theirs = instance.objective(step.x), instance.objective(x)
         size = 1.0 + abs(theirs) + instance.alpha * np.square(x - instance.center).sum()
-        hard = np.isinf(instance.weights) | np.isinf(instance.floor)
+        hard = np.isinf(instance.multiplier_upper) | np.isinf(instance.multiplier_lower)
         slack = 1e-6 * size
-        if hard.any():  # the oracle may cut a hard row a little; weigh that with the multiplier
+        if (
+            hard.any()
+        ):  # the oracle may cut an enforced row a little; weigh that with the multiplier
             slack += 1e-7 * np.abs(step.multipliers[hard]).sum()
         assert ours <= theirs + slack
         # Strong convexity turns the oracle's objective error into a distance.
@@ -69,15 +71,15 @@ def test_no_answer_is_worse_than_the_oracles(category: str) -> None:
         (4.0, 2.0, 2.0, -3.0, 2.0),  # linear, below it: pulled all the same
         (4.0, -9.0, 9.0, 1.0, -6.0),  # equality penalty from below
         (4.0, -3.0, 3.0, -0.5, -3.0),  # equality penalty too weak
-        (-8.0, 0.0, INF, 1.0, 6.0),  # hard row
-        (4.0, 0.0, INF, -2.0, 0.0),  # hard row, inactive
+        (-8.0, 0.0, INF, 1.0, 6.0),  # enforced row
+        (4.0, 0.0, INF, -2.0, 0.0),  # enforced row, inactive
         (4.0, -INF, INF, 1.0, -6.0),  # hard equality
     ],
 )
 def test_a_row_of_each_kind_by_hand(
     d: float, floor: float, weight: float, x: float, multiplier: float
 ) -> None:
-    step = coldq.penalised_step([0.0], [d], 1.0, weight, AT_MOST_1, LINE, floor=floor)
+    step = coldq.penalised_step([0.0], [d], 1.0, weight, AT_MOST_1, LINE, multiplier_lower=floor)
     np.testing.assert_allclose(step.x, [x], atol=1e-12)
     np.testing.assert_allclose(step.multipliers, [multiplier], atol=1e-12)
 
@@ -114,7 +116,11 @@ def test_hard_rows_that_meet_in_one_point_are_feasible() -> None:
         A = rng.standard_normal((2 * p, p))
         A = np.concatenate([A, -A])
         instance = make_instance(rng, "regular", 4 * p, p)._replace(
-            A=A, b=A @ vertex, weights=np.full(4 * p, INF), lower=np.zeros(p), upper=np.ones(p)
+            A=A,
+            b=A @ vertex,
+            multiplier_upper=np.full(4 * p, INF),
+            lower=np.zeros(p),
+            upper=np.ones(p),
         )
         step = instance.solve()
         np.testing.assert_allclose(step.x, vertex, atol=1e-9)
@@ -128,7 +134,7 @@ def test_infeasibility_agrees_with_a_linear_program() -> None:
     for _ in range(200):
         N, p = (int(k) for k in rng.integers(1, 8, 2))
         instance = make_instance(rng, "regular", N, p)
-        instance = instance._replace(weights=np.full(N, INF), b=instance.b - 0.5)
+        instance = instance._replace(multiplier_upper=np.full(N, INF), b=instance.b - 0.5)
         bounds = list(zip(instance.lower, instance.upper, strict=True))
         result = linprog(np.zeros(p), instance.A, instance.b, bounds=bounds)
         seen.add(result.status)
@@ -149,7 +155,7 @@ def test_a_batch_gives_the_bits_of_one_by_one_on_any_number_of_threads(
     parts = [make_instance(rng, CATEGORIES[k % 12], N, p) for k in range(count)]
     box = coldq.Box(np.stack([i.lower for i in parts]), np.stack([i.upper for i in parts]))
     arguments = [np.stack([getattr(i, name) for i in parts]) for name in
-                 ("center", "gradient", "alpha", "weights")]  # fmt: skip
+                 ("center", "gradient", "alpha", "multiplier_upper")]  # fmt: skip
     rows = coldq.Affine(np.stack([i.A for i in parts]), np.stack([i.b for i in parts]))
     alone = [i.solve() for i in parts]
     for threads in ("1", "2", "5"):
@@ -203,7 +209,7 @@ def test_the_slow_path_solves_ordinary_and_degenerate_steps() -> None:
         x, multipliers, residual, _ = active_set_extended(arguments)
         assert residual <= TOLERANCE, category
         assert residual_of(instance, x, multipliers) <= TOLERANCE
-        assert not hard_rows_clash(arguments)
+        assert not enforced_rows_conflict(arguments)
 
 
 @pytest.mark.parametrize("seed", [2318, 4333, 5054, 5382, 9912])
@@ -236,7 +242,7 @@ def test_rows_that_differ_by_rounding_and_contradict_each_other_are_infeasible(s
     rows, box = coldq.Affine([a, nearly], [0.3, -0.3]), coldq.Box(-0.25, 0.25, dim=p)
     center, gradient = rng.uniform(-1.0, 1.0, p), rng.normal(size=p)
     with pytest.raises(coldq.Infeasible, match="no common point"):
-        coldq.penalised_step(center, gradient, 0.5, INF, rows, box, floor=[-INF, 0.0])
+        coldq.penalised_step(center, gradient, 0.5, INF, rows, box, multiplier_lower=[-INF, 0.0])
 
 
 @pytest.mark.parametrize("limit", [-1e100, -1e300])

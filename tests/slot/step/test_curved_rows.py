@@ -43,10 +43,18 @@ def test_no_quadratic_answer_is_worse_than_the_oracles(category: str) -> None:
             i = i._replace(alpha=float(np.clip(i.alpha, 1e-2, 1e2)))
         g = coldq.QuadraticConstraint(i.P, i.q, i.r)
         step = i.solve(g)
-        x, _ = reference_step(i.center, i.gradient, i.alpha, i.weights, g, i.box, floor=i.floor)
+        x, _ = reference_step(
+            i.center,
+            i.gradient,
+            i.alpha,
+            i.multiplier_upper,
+            g,
+            i.box,
+            multiplier_lower=i.multiplier_lower,
+        )
         ours, theirs = i.objective(step.x), i.objective(x)
         size = 1.0 + abs(theirs) + i.alpha * np.square(x - i.center).sum()
-        hard = np.isinf(i.weights)
+        hard = np.isinf(i.multiplier_upper)
         slack = 1e-6 * size + 1e-6 * np.abs(step.multipliers[hard]).sum()
         assert ours <= theirs + slack
 
@@ -62,12 +70,12 @@ def test_no_max_affine_answer_is_worse_than_the_oracles(category: str) -> None:
             i = i._replace(alpha=float(np.clip(i.alpha, 1e-2, 1e2)))
         step = i.solve()
         x, _ = reference_step(
-            i.center, i.gradient, i.alpha, i.weights, coldq.MaxAffine(i.A, i.b),
-            coldq.Box(i.lower, i.upper), floor=i.floor,
+            i.center, i.gradient, i.alpha, i.multiplier_upper, coldq.MaxAffine(i.A, i.b),
+            coldq.Box(i.lower, i.upper), multiplier_lower=i.multiplier_lower,
         )  # fmt: skip
         ours, theirs = i.objective(step.x), i.objective(x)
         size = 1.0 + abs(theirs) + i.alpha * np.square(x - i.center).sum()
-        hard = np.isinf(i.weights)
+        hard = np.isinf(i.multiplier_upper)
         assert ours <= theirs + 1e-6 * size + 1e-6 * np.abs(step.multipliers[hard]).sum()
 
 
@@ -111,7 +119,7 @@ def test_a_disc_by_hand(weight: float, x: list[float], multiplier: float) -> Non
 def test_an_absolute_value_by_hand(center: float, weight: float, floor: float, x: float) -> None:
     g = coldq.MaxAffine([[[1.0], [-1.0]]], [[1.0, 1.0]])
     line = coldq.Box(-9.0, 9.0, dim=1)
-    step = coldq.penalised_step([center], [0.0], 1.0, weight, g, line, floor=floor)
+    step = coldq.penalised_step([center], [0.0], 1.0, weight, g, line, multiplier_lower=floor)
     np.testing.assert_allclose(step.x, [x], atol=1e-9)
 
 
@@ -123,12 +131,20 @@ def test_stacked_rows_are_solved_as_one() -> None:
         quadratic, rows = coldq.QuadraticConstraint(i.P, i.q, i.r), coldq.Affine(A, b)
         whole = i._replace(
             P=np.concatenate([np.zeros((2, 4, 4)), i.P]), q=np.concatenate([A, i.q]),
-            r=np.concatenate([b, i.r]), weights=rng.uniform(1, 99, 5), floor=np.zeros(5),
+            r=np.concatenate([b, i.r]), multiplier_upper=rng.uniform(1, 99, 5),
+            multiplier_lower=np.zeros(5),
         )  # fmt: skip
         step = whole.solve(coldq.Stacked(rows, quadratic))
         stack = stacked_rows(affine_rows(A, b), quadratic_rows(i.P, i.q, i.r))
         problem = Problem(
-            "", i.center, i.gradient, i.alpha, whole.floor, whole.weights, stack, i.box
+            "",
+            i.center,
+            i.gradient,
+            i.alpha,
+            whole.multiplier_lower,
+            whole.multiplier_upper,
+            stack,
+            i.box,
         )
         assert residual(problem, step, 1e-8) <= 1e-8
         # The same rows through the models, and through cuts.
@@ -142,10 +158,12 @@ def test_stacked_rows_are_solved_as_one() -> None:
 
 def test_equality_rows_may_stand_beside_a_quadratic_one() -> None:
     rows = coldq.Stacked(DISC, coldq.Affine([[1.0, -1.0]], [0.0]))
-    step = coldq.penalised_step([3.0, 4.0], [0.0, 0.0], 1.0, INF, rows, PLANE, floor=[0.0, -INF])
+    step = coldq.penalised_step(
+        [3.0, 4.0], [0.0, 0.0], 1.0, INF, rows, PLANE, multiplier_lower=[0.0, -INF]
+    )
     np.testing.assert_allclose(step.x, np.sqrt([0.5, 0.5]), atol=1e-9)
     with pytest.raises(coldq.InvalidInput, match="convex one way only"):
-        coldq.penalised_step([3.0, 4.0], [0.0, 0.0], 1.0, INF, rows, PLANE, floor=-INF)
+        coldq.penalised_step([3.0, 4.0], [0.0, 0.0], 1.0, INF, rows, PLANE, multiplier_lower=-INF)
 
 
 def test_a_batch_gives_the_bits_of_one_by_one() -> None:
@@ -159,12 +177,12 @@ def test_a_batch_gives_the_bits_of_one_by_one() -> None:
         joined = {f: np.stack([getattr(i, f) for i in parts]) for f in parts[0]._fields}
         box = coldq.Box(joined["lower"], joined["upper"])
         constraint = build(*(joined[name] for name in names))
-        arguments = [joined[name] for name in ("center", "gradient", "alpha", "weights")]
+        arguments = [joined[name] for name in ("center", "gradient", "alpha", "multiplier_upper")]
         together = coldq.penalised_step(*arguments, constraint, box)
         for k, i in enumerate(parts):
             own = build(*(getattr(i, name) for name in names))
             alone = coldq.penalised_step(
-                i.center, i.gradient, i.alpha, i.weights, own, coldq.Box(i.lower, i.upper)
+                i.center, i.gradient, i.alpha, i.multiplier_upper, own, coldq.Box(i.lower, i.upper)
             )
             assert alone.x.tobytes() == together.x[k].tobytes()
             assert alone.multipliers.tobytes() == together.multipliers[k].tobytes()
@@ -175,7 +193,7 @@ class Shaped(NamedTuple):
     """A domain by its parts, as the step reads it."""
 
     box: coldq.Box
-    hard: tuple | None
+    enforced: tuple | None
     dim: int = 2
     batch: tuple = ()
 

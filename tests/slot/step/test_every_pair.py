@@ -22,7 +22,7 @@ def test_every_one_of_many_degenerate_steps_is_solved(rows: str, domain: str) ->
 @pytest.mark.parametrize(
     ("rows", "domain", "k"),
     [
-        ("sparse", "polytope", 1718),  # hard rows tie with the domain's: multipliers of 3e10
+        ("sparse", "polytope", 1718),  # enforced rows tie with the domain's: multipliers of 3e10
         ("sparse", "ball product", 2812),  # the domain's own rows tie: 1e11, and x off by 1e-6
         ("sparse", "ball product", 4106),  # a ball in one coordinate, and rows of very many scales
         ("large", "polytope", 2804),  # rows of very many scales, more than can be met
@@ -57,7 +57,7 @@ def test_a_batch_gives_the_bits_of_one_by_one(rows: str, domain: str) -> None:
     alpha = np.array([1e-8, 0.1, 1.0, 10.0, 1e8])
     center = one.center + rng.standard_normal((5, one.center.size))
     gradient = one.gradient + rng.standard_normal(center.shape)
-    weights = one.weights * 10.0 ** rng.uniform(-1.0, 1.0, (5, one.weights.size))
+    weights = one.multiplier_upper * 10.0 ** rng.uniform(-1.0, 1.0, (5, one.multiplier_upper.size))
     weights[3] = 0.0
     g, X = one.rows.constraint, one.domain
     together = coldq.penalised_step(center, gradient, alpha, weights, g, X)

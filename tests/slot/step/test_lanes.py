@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import coldq
 from coldq.solver.api import newton_step
-from coldq.solver.cascade import PATIENT, run_affine
+from coldq.solver.cascade import UNLIMITED_SYSTEMS, run_affine
 from coldq.solver.problem import AffineProblem, zeros_of
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
 
@@ -40,7 +40,7 @@ def one_by_one(problem: AffineProblem) -> list[tuple[np.ndarray, ...]]:
     ]
     answers = []
     for where in np.ndindex(*batch):
-        alone = newton_step(*(np.array(a[where]) for a in full), PATIENT)
+        alone = newton_step(*(np.array(a[where]) for a in full), UNLIMITED_SYSTEMS)
         answers.append(tuple(np.asarray(part) for part in alone))
     return answers
 
@@ -124,11 +124,11 @@ def test_what_overflows_is_told_of_that_member_alone() -> None:
     parts[20] = parts[20]._replace(A=np.full((2, 5), 1e308), b=np.full(2, -1e308))
     parts[33] = parts[33]._replace(
         A=np.array([[1.0, 0, 0, 0, 0], [-1.0, 0, 0, 0, 0]]), b=-np.ones(2),
-        weights=np.full(2, np.inf),
+        multiplier_upper=np.full(2, np.inf),
     )  # fmt: skip
     found = require_same_bits(stacked(parts))
     assert np.isnan(found.residual[7])
-    assert found.residual[33] == np.inf  # hard rows without a common point
+    assert found.residual[33] == np.inf  # enforced rows without a common point
     others = np.delete(found.residual, [7, 20, 33])
     assert (others <= 1e-9).all()
 

@@ -67,7 +67,7 @@ def test_every_one_of_many_degenerate_steps_is_solved() -> None:
     worst = 0.0
     for k in range(4000):
         (center, gradient, alpha, weight, floor), g, box = draw(rng, k)
-        step = coldq.penalised_step(center, gradient, alpha, weight, g, box, floor=floor)
+        step = coldq.penalised_step(center, gradient, alpha, weight, g, box, multiplier_lower=floor)
         worst = max(worst, residual_of((center, gradient, alpha, weight, floor), g, box, step))
     assert worst <= 1e-9
 
@@ -77,8 +77,8 @@ def test_answers_agree_with_the_oracle() -> None:
     for k in (0, 1, 4, 5, 6, 7, 8) * 3:
         arguments, g, box = draw(rng, k)
         center, gradient, _, weight, floor = arguments
-        step = coldq.penalised_step(center, gradient, 0.5, weight, g, box, floor=floor)
-        x, _ = reference_step(center, gradient, 0.5, weight, g, box, floor=floor)
+        step = coldq.penalised_step(center, gradient, 0.5, weight, g, box, multiplier_lower=floor)
+        x, _ = reference_step(center, gradient, 0.5, weight, g, box, multiplier_lower=floor)
         np.testing.assert_allclose(step.x, x, atol=2e-3 * (1.0 + np.abs(x).max()))
 
 
@@ -115,7 +115,9 @@ def test_a_hard_demand_that_cannot_be_met_is_infeasible() -> None:
 def test_what_a_capacity_cannot_do_is_refused() -> None:
     g = coldq.LogCapacity(1.0, [1.0], [1.0])
     with pytest.raises(coldq.InvalidInput, match="convex one way only"):
-        coldq.penalised_step([0.0], [4.0], 1.0, 1.0, g, coldq.Box(0.0, 1.0, dim=1), floor=-1.0)
+        coldq.penalised_step(
+            [0.0], [4.0], 1.0, 1.0, g, coldq.Box(0.0, 1.0, dim=1), multiplier_lower=-1.0
+        )
     with pytest.raises(coldq.InvalidInput, match="defined where rate x > -1"):
         coldq.penalised_step([0.0], [4.0], 1.0, 1.0, g, coldq.Box(-2.0, 1.0, dim=1))
     with pytest.raises(coldq.InvalidInput, match="defined where rate x > -1"):

@@ -44,7 +44,7 @@ def products() -> list[Any]:
 
 
 def draw(rng: np.random.Generator, X: Domain, N: int, alpha: float = 1.0) -> tuple[Any, ...]:
-    """A step whose rows meet in a point of the domain, hinge, equality, linear and hard ones."""
+    """A step whose rows meet in the domain, hinge, equality, linear and enforced ones."""
     p = X.dim
     A, inside = rng.standard_normal((N, p)), X.project(rng.standard_normal(p))
     if N > 2:
@@ -69,10 +69,10 @@ def test_a_step_is_no_worse_than_the_oracles_and_passes_the_judge(X: Any) -> Non
     for k in range(24):
         *given, floor = draw(rng, X, int(rng.integers(0, 8)), alpha=10.0 ** rng.uniform(-1.0, 1.0))
         center, gradient, alpha, weights, g, _ = given
-        step = coldq.penalised_step(*given, floor=floor)
+        step = coldq.penalised_step(*given, multiplier_lower=floor)
         assert step.residual <= TOLERANCE
         if k < 8:
-            x, _ = reference_step(*given, floor=floor)
+            x, _ = reference_step(*given, multiplier_lower=floor)
             np.testing.assert_allclose(step.x, x, atol=1e-5 * (1.0 + np.abs(x).max()))
         assert judged(center, gradient, alpha, weights, floor, g.A, g.b, X)(step) <= TOLERANCE
 
@@ -236,7 +236,7 @@ def test_sparse_hard_rows_have_the_price_that_a_steep_loss_makes() -> None:
     b[0] = 0.1  # x_0 <= 0.1, where the loss would have it 1; the others say nothing
     g, center = coldq.SparseAffine(A, b), np.full(p, 1.0 / p)
     loss, X = [-steep, 0.0, 0.0], coldq.Simplex(p)
-    step = coldq.penalised_step(center, loss, 1.0, INF, g, X, floor=np.zeros(60))
+    step = coldq.penalised_step(center, loss, 1.0, INF, g, X, multiplier_lower=np.zeros(60))
     np.testing.assert_allclose(step.x, [0.1, 0.45, 0.45], rtol=1e-9)
     price = steep + 2.0 * (1.0 / p - 0.1) + 2.0 * (0.45 - 1.0 / p)
     np.testing.assert_allclose(step.multipliers[0], price, rtol=1e-9)
@@ -282,10 +282,10 @@ def test_dense_rows_that_clash_are_solved_in_every_kind_of_block(kind: str, N: i
     weights = 10.0 ** rng.uniform(0.0, 3.0, N)
     floor = np.where(rng.random(N) < 0.2, -weights, 0.0)
     given = X.start(), rng.normal(size=X.dim), 1.0, weights, coldq.Affine(A, b), X
-    step = coldq.penalised_step(*given, floor=floor)
+    step = coldq.penalised_step(*given, multiplier_lower=floor)
     assert step.residual <= TOLERANCE
     assert judged(*given[:4], floor, A, b, X)(step) <= TOLERANCE
-    np.testing.assert_allclose(step.x, reference_step(*given, floor=floor)[0], atol=1e-4)
+    np.testing.assert_allclose(step.x, reference_step(*given, multiplier_lower=floor)[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("N", [25, 150])

@@ -87,4 +87,6 @@ def test_affine_rows_beside_max_affine_ones_are_exact(parts: str, domain: str) -
 def test_a_price_below_zero_beside_max_affine_rows_is_refused_with_a_sentence() -> None:
     g = coldq.Stacked(*drawn(7, "am"))
     with pytest.raises(coldq.InvalidInput, match="or one beside it, is a hinge"):
-        coldq.penalised_step(np.zeros(P), np.ones(P), 1.0, 2.0, g, DOMAINS["box"], floor=-1.0)
+        coldq.penalised_step(
+            np.zeros(P), np.ones(P), 1.0, 2.0, g, DOMAINS["box"], multiplier_lower=-1.0
+        )

@@ -246,7 +246,7 @@ def test_forms_that_do_not_fit_are_told_in_a_sentence() -> None:
     X = coldq.Box(0.0, 1.0, dim=2)
     for g in (Q.ball([[0.0, 0.0]], [1.0]), Q.ball([[0.0, 0.0], [1.0, 1.0]], [1.0, 1.0])):
         with pytest.raises(coldq.InvalidInput, match="convex one way only"):
-            coldq.penalised_step([0.0, 0.0], [0.0, 0.0], 1.0, 1.0, g, X, floor=-1.0)
+            coldq.penalised_step([0.0, 0.0], [0.0, 0.0], 1.0, 1.0, g, X, multiplier_lower=-1.0)
 
 
 def test_a_factor_model_s_largest_value_is_a_bound() -> None:

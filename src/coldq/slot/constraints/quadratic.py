@@ -20,7 +20,9 @@ from coldq.base.protocols import Region
 from coldq.slot.constraints.constraint import Kind, row_margins
 from coldq.solver.problem import Thin
 
-DENSE = 4096  # coordinates up to which rows are made into matrices where that is needed
+MAX_MATRIX_COORDINATES = (
+    4096  # coordinates up to which rows are made into matrices where that is needed
+)
 
 
 @describable
@@ -173,10 +175,10 @@ class ThinQuadratic(QuadraticConstraint):
     @property
     def P(self) -> Array:  # type: ignore[override]
         """The matrices, made on the spot."""
-        if self.dim > DENSE:
+        if self.dim > MAX_MATRIX_COORDINATES:
             raise InvalidInput(
                 f"what was asked of {self.n_constraints} quadratic rows in {self.dim} coordinates "
-                f"needs their matrices, which are made up to {DENSE} coordinates"
+                f"needs their matrices, which are made up to {MAX_MATRIX_COORDINATES} coordinates"
             )
         return self.d[..., None] * np.eye(self.dim)
 

@@ -14,7 +14,7 @@ from coldq.base.describe import describable
 from coldq.base.errors import InvalidInput
 from coldq.slot.domains.box import Box
 from coldq.slot.domains.domain import Domain
-from coldq.solver.constants import ROUNDING
+from coldq.solver.constants import ENFORCED_TOLERANCE
 from coldq.solver.problem import BallRow
 
 
@@ -47,7 +47,7 @@ class Ball(Domain):
         reach = self.radius[..., None]
         self._set(
             box=Box(self.center - reach, self.center + reach),
-            hard=((BallRow(self.center, self.radius), 0.0),) if self.dim > 1 else (),
+            enforced=((BallRow(self.center, self.radius), 0.0),) if self.dim > 1 else (),
         )
 
     @property
@@ -79,5 +79,5 @@ class Ball(Domain):
         """Whether each point lies in the ball, up to `tolerance` and rounding."""
         x = point(x, self.dim)
         size = self.radius + np.abs(self.center).max(axis=-1)
-        room = (one_real("tolerance", tolerance) + ROUNDING * size)[..., None]
+        room = (one_real("tolerance", tolerance) + ENFORCED_TOLERANCE * size)[..., None]
         return np.asarray((np.abs(x - self.project(x)) <= room).all(axis=-1))

@@ -45,7 +45,7 @@ class Box(Domain):
 
     lower: Array
     upper: Array
-    hard = ()
+    enforced = ()
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, dim: int | None = None) -> None:
         low = real_array("lower", lower, 0, finite=False)

@@ -15,7 +15,7 @@ from coldq.base.errors import InvalidInput, NotSaveable
 from coldq.slot.domains.box import Box
 from coldq.slot.domains.domain import Domain
 from coldq.slot.user_functions import call_at
-from coldq.solver.constants import ROUNDING
+from coldq.solver.constants import ENFORCED_TOLERANCE
 
 
 @described_by_parts
@@ -50,7 +50,7 @@ class CustomDomain(Domain):
     given_start: Array | None
     vectorised: bool
     batch = ()
-    hard = None
+    enforced = None
     diameter_exact = False
 
     def __init__(
@@ -94,7 +94,7 @@ class CustomDomain(Domain):
     def contains(self, x: ArrayLike, tolerance: float = 0.0) -> np.ndarray:
         """Whether the projection leaves each point where it is, up to `tolerance` and rounding."""
         x = point(x, self.dim)
-        room = one_real("tolerance", tolerance) + ROUNDING * (1.0 + np.abs(x))
+        room = one_real("tolerance", tolerance) + ENFORCED_TOLERANCE * (1.0 + np.abs(x))
         return np.asarray((np.abs(x - self.project(x)) <= room).all(axis=-1))
 
     def start(self) -> Array:

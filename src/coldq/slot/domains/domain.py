@@ -14,14 +14,16 @@ from coldq.base.errors import InvalidInput
 from coldq.slot.constraints import Affine
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import solve_affine
-from coldq.solver.constants import ORIGIN_SIZE, ROUNDING
+from coldq.solver.constants import ENFORCED_TOLERANCE, ORIGIN_SIZE
 from coldq.solver.problem import HALF, zeros_of
 from coldq.solver.simplices import Blocks, blocks_of, project_on_blocks
 
 if TYPE_CHECKING:
     from coldq.slot.domains.box import Box
 
-FAR = 1e15  # times its size from a domain a point's last digit is the domain: its direction is left
+MAX_DISTANCE_RATIO = (
+    1e15  # times its size from a domain a point's last digit is the domain: its direction is left
+)
 
 
 def require_domain(domain: Any) -> None:
@@ -66,8 +68,8 @@ class Rows(NamedTuple):
 
     A: Array
     b: Array
-    floor: Array
-    weights: Array
+    multiplier_lower: Array
+    multiplier_upper: Array
     hinges: dict[int, Array]
 
 
@@ -78,20 +80,20 @@ class Domain(Value):
     dim: Any
     batch: Any
     box: Any
-    hard: Any
+    enforced: Any
     diameter: Any
     diameter_exact: Any = True
 
     @cached_property
     def polyhedral(self) -> bool:
         """Whether the box and affine rows are all there is."""
-        return self.hard is not None and all(isinstance(g, Affine) for g, _ in self.hard)
+        return self.enforced is not None and all(isinstance(g, Affine) for g, _ in self.enforced)
 
     @cached_property
     def rows(self) -> Rows:
-        """The affine ones of the hard rows, stacked."""
+        """The affine ones of the enforced rows, stacked."""
         parts = [(Affine(np.zeros((0, self.dim)), np.zeros(0)), 0.0)]
-        parts += [(g, floor) for g, floor in self.hard if isinstance(g, Affine)]
+        parts += [(g, floor) for g, floor in self.enforced if isinstance(g, Affine)]
         batch = joint_batch(**{f"rows {k}": g.batch for k, (g, _) in enumerate(parts)})
         A = [np.broadcast_to(g.A, (*batch, *g.A.shape[-2:])) for g, _ in parts]
         b = [np.broadcast_to(g.b, (*batch, g.b.shape[-1])) for g, _ in parts]
@@ -99,8 +101,8 @@ class Domain(Value):
         return Rows(
             real_array("A", np.concatenate(A, axis=-2), 2),
             real_array("b", np.concatenate(b, axis=-1), 1),
-            real_array("floor", floor, 1, finite=False),
-            real_array("weights", np.full(floor.shape, np.inf), 1, finite=False),
+            real_array("multiplier_lower", floor, 1, finite=False),
+            real_array("multiplier_upper", np.full(floor.shape, np.inf), 1, finite=False),
             {},
         )
 
@@ -156,7 +158,7 @@ class Domain(Value):
 
     def project(self, x: ArrayLike) -> Array:
         """The nearest point of the domain."""
-        y, limit = point(x, self.dim), FAR * self.size
+        y, limit = point(x, self.dim), MAX_DISTANCE_RATIO * self.size
         if self.batch or not (y.size and -limit <= y.min() and y.max() <= limit):
             y = np.broadcast_to(y, (*joint_batch(x=y.shape[:-1], domain=self.batch), self.dim))
             with np.errstate(invalid="ignore"):  # infinity over infinity: refused below
@@ -167,8 +169,8 @@ class Domain(Value):
         own = self.rows
         # A step without a gradient.
         return solve_affine(
-            y, zeros_of(self.dim), HALF, own.weights, own.floor, own.A, own.b, self.box.lower,
-            self.box.upper,
+            y, zeros_of(self.dim), HALF, own.multiplier_upper, own.multiplier_lower, own.A, own.b,
+            self.box.lower, self.box.upper,
         ).x  # fmt: skip
 
     def _onto_blocks(self, y: Array) -> Array | None:
@@ -192,7 +194,7 @@ class Domain(Value):
         else:
             A, b, floor, *_ = self.rows
             value, terms = matvec(A, x), matvec(np.abs(A), np.maximum(np.abs(x), ORIGIN_SIZE))
-        room = one_real("tolerance", tolerance) + ROUNDING * (np.abs(b) + terms)
+        room = one_real("tolerance", tolerance) + ENFORCED_TOLERANCE * (np.abs(b) + terms)
         over = value - b
         near = (over <= room) & ((floor == 0.0) | (over >= -room)) & np.isfinite(value)
         met = (floor == np.inf) | near

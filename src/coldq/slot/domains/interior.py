@@ -17,8 +17,8 @@ from coldq.slot.domains.product import Product
 from coldq.slot.domains.simplex import Simplex
 from coldq.solver.linear_programs import inner_ball
 
-THIN = 1e-9  # of its size, a radius below which a domain counts as flat
-KNOWN = (Box, Ball, Simplex, Polytope, Product)
+MIN_RADIUS_RATIO = 1e-9  # of its size, a radius below which a domain counts as flat
+BUILT_IN_DOMAINS = (Box, Ball, Simplex, Polytope, Product)
 
 
 class Inside(NamedTuple):
@@ -61,14 +61,16 @@ def inside_of(domain: Any, centre: ArrayLike | None = None, radius: float | None
     if not _known(domain):
         return _taken(domain, given, wanted)
     found = _inside(domain, given)
-    if found.dim == 0 or not found.radius > THIN * (1.0 + float(np.abs(found.centre).max())):
+    if found.dim == 0 or not found.radius > MIN_RADIUS_RATIO * (
+        1.0 + float(np.abs(found.centre).max())
+    ):
         raise InvalidInput(
             f"there is no ball inside the domain {domain} about {found.centre}: give a centre "
             "further inside, or another domain"
         )
     if not np.isfinite(found.radius):
         raise InvalidInput(f"the domain {domain} has no largest ball: give a radius")
-    if wanted is not None and wanted > found.radius * (1.0 + THIN):
+    if wanted is not None and wanted > found.radius * (1.0 + MIN_RADIUS_RATIO):
         raise InvalidInput(
             f"radius must be at most {found.radius}, what the domain has room for about "
             f"{found.centre}, but is {wanted}"
@@ -79,7 +81,7 @@ def inside_of(domain: Any, centre: ArrayLike | None = None, radius: float | None
 def _known(domain: Any) -> bool:
     if isinstance(domain, Product):
         return all(map(_known, domain.domains))
-    return isinstance(domain, KNOWN)
+    return isinstance(domain, BUILT_IN_DOMAINS)
 
 
 def _taken(domain: Any, centre: Array | None, radius: float | None) -> Inside:
@@ -117,7 +119,7 @@ def _inside(domain: Any, centre: Array | None) -> Inside:
 
 def _polyhedral(domain: Any, centre: Array | None) -> Inside:
     rows, lower, upper = domain.rows, domain.box.lower, domain.box.upper
-    equal, p = rows.floor == -np.inf, domain.dim
+    equal, p = rows.multiplier_lower == -np.inf, domain.dim
     still = lower == upper
     fixed = _orthonormal(np.concatenate([rows.A[equal], np.eye(p)[still]]))
     A, b = rows.A[~equal], rows.b[~equal]
@@ -125,7 +127,7 @@ def _polyhedral(domain: Any, centre: Array | None) -> Inside:
     along = np.concatenate([A, np.eye(p)])
     along = along - along @ fixed.T @ fixed
     lengths = np.sqrt(np.square(along).sum(axis=1))
-    lengths = np.where(lengths > THIN, lengths, 0.0)
+    lengths = np.where(lengths > MIN_RADIUS_RATIO, lengths, 0.0)
     if centre is None:
         centre = _middle(domain, A, b, lengths, rows.A[equal], rows.b[equal])
     slack = np.concatenate([b - A @ centre, np.minimum(centre - lower, upper - centre)])
@@ -155,4 +157,4 @@ def _orthonormal(rows: Array) -> Array:
     if not rows.size:
         return np.zeros((0, rows.shape[1]))
     _, sizes, directions = np.linalg.svd(rows)
-    return directions[: int((sizes > THIN * sizes.max(initial=0.0)).sum())]
+    return directions[: int((sizes > MIN_RADIUS_RATIO * sizes.max(initial=0.0)).sum())]

@@ -38,7 +38,7 @@ class Polytope(Domain):
     """
 
     box: Box
-    hard: tuple[tuple[Affine, float], ...]
+    enforced: tuple[tuple[Affine, float], ...]
     diameter_exact = False
 
     def __init__(
@@ -51,16 +51,16 @@ class Polytope(Domain):
         A_eq: ArrayLike | None = None,
         b_eq: ArrayLike | None = None,
     ) -> None:
-        hard = []
-        for names, rows, limits, floor in (
+        enforced = []
+        for names, rows, limits, low in (
             ("A and b", A, b, 0.0),
             ("A_eq and b_eq", A_eq, b_eq, -np.inf),
         ):
             if (rows is None) != (limits is None):
                 raise InvalidInput(f"a Polytope needs both {names} or neither")
             if rows is not None and limits is not None:
-                hard.append((Affine(rows, limits), floor))
-        dims = {g.dim for g, _ in hard}
+                enforced.append((Affine(rows, limits), low))
+        dims = {g.dim for g, _ in enforced}
         if len(dims) != 1:
             raise InvalidInput(
                 f"A and A_eq need equally many coordinates, but have {sorted(dims)}"
@@ -68,20 +68,20 @@ class Polytope(Domain):
                 else "a Polytope needs rows, A and b or A_eq and b_eq; without any use coldq.Box"
             )
         box = Box(lower, upper, dims.pop())
-        self._set(box=box, hard=tuple(hard))
+        self._set(box=box, enforced=tuple(enforced))
         joint_batch(bounds=box.batch, A=self.rows.A.shape[:-2], b=self.rows.b.shape[:-1])
         try:
             self._set(_start=Domain.project(self, np.zeros(self.dim)))
-        except Infeasible as clash:
-            where = f" at index {clash.indices[0]}" if self.batch else ""
+        except Infeasible as infeasible:
+            where = f" at index {infeasible.indices[0]}" if self.batch else ""
             raise InvalidInput(
                 f"the domain is empty: no point within the bounds meets every row{where}"
             ) from None
 
     def _arguments(self) -> dict[str, Any]:
         found: dict[str, Any] = {"lower": self.box.lower, "upper": self.box.upper}
-        for g, floor in self.hard:
-            A, b = ("A", "b") if floor == 0.0 else ("A_eq", "b_eq")
+        for g, low in self.enforced:
+            A, b = ("A", "b") if low == 0.0 else ("A_eq", "b_eq")
             found |= {A: g.A, b: g.b}
         return found
 
@@ -93,7 +93,7 @@ class Polytope(Domain):
     @cached_property
     def batch(self) -> tuple[int, ...]:
         """The leading axes; ``()`` for one polytope."""
-        return np.broadcast_shapes(self.box.batch, *(g.batch for g, _ in self.hard))
+        return np.broadcast_shapes(self.box.batch, *(g.batch for g, _ in self.enforced))
 
     @cached_property
     def around(self) -> Box:  # type: ignore[override]
@@ -103,13 +103,13 @@ class Polytope(Domain):
         """
         from coldq.solver.linear_programs import smallest_box
 
-        A, b, floor, *_ = self.rows
+        A, b, low, *_ = self.rows
         A = np.broadcast_to(A, self.batch + A.shape[-2:])
         b = np.broadcast_to(b, self.batch + b.shape[-1:])
         lower = np.array(np.broadcast_to(self.box.lower, (*self.batch, self.dim)))
         upper = np.array(np.broadcast_to(self.box.upper, (*self.batch, self.dim)))
         for at in np.ndindex(*self.batch):
-            lower[at], upper[at] = smallest_box(A[at], b[at], lower[at], upper[at], floor)
+            lower[at], upper[at] = smallest_box(A[at], b[at], lower[at], upper[at], low)
         return Box(lower, upper)
 
     @property
@@ -122,6 +122,6 @@ class Polytope(Domain):
         return np.array(self._start)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
-        at_most = sum(g.n_constraints for g, floor in self.hard if floor == 0.0)
-        equal = sum(g.n_constraints for g, floor in self.hard) - at_most
+        at_most = sum(g.n_constraints for g, low in self.enforced if low == 0.0)
+        equal = sum(g.n_constraints for g, low in self.enforced) - at_most
         return f"Polytope(dim={self.dim}, {at_most} rows, {equal} equal, in {self.box})"

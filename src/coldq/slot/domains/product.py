@@ -15,7 +15,7 @@ from coldq.base.describe import describable
 from coldq.base.errors import InvalidInput
 from coldq.slot.constraints import Affine
 from coldq.slot.domains.box import Box
-from coldq.slot.domains.domain import FAR, Domain, require_domain
+from coldq.slot.domains.domain import MAX_DISTANCE_RATIO, Domain, require_domain
 from coldq.solver.simplices import Blocks
 
 
@@ -59,20 +59,20 @@ class Product(Domain):
         return least, greatest, exact
 
     @cached_property
-    def hard(self) -> tuple[tuple[Any, float], ...] | None:
-        """The parts' hard rows in the coordinates of the whole; None if one is unknown."""
-        hard: list[tuple[Any, float]] = []
+    def enforced(self) -> tuple[tuple[Any, float], ...] | None:
+        """The parts' enforced rows in the coordinates of the whole; None if one is unknown."""
+        enforced: list[tuple[Any, float]] = []
         for part, (first, last) in zip(self.domains, self._edges(), strict=True):
-            if part.hard is None:
+            if part.enforced is None:
                 return None
-            for g, floor in part.hard:
+            for g, low in part.enforced:
                 if isinstance(g, Affine):
                     A = np.zeros((*g.A.shape[:-1], self.dim))
                     A[..., first:last] = g.A
-                    hard.append((Affine(A, g.b), floor))
+                    enforced.append((Affine(A, g.b), low))
                 else:
-                    hard.append((g._replace(first=first + g.first), floor))
-        return tuple(hard)
+                    enforced.append((g._replace(first=first + g.first), low))
+        return tuple(enforced)
 
     def _edges(self) -> list[tuple[int, int]]:
         ends = np.cumsum([0, *(part.dim for part in self.domains)]).tolist()
@@ -130,7 +130,12 @@ class Product(Domain):
     def project(self, x: ArrayLike) -> Array:
         """The nearest point, part by part."""
         x = point(x, self.dim)
-        if self.blocks is not None and x.size and x.min() >= -FAR and x.max() <= FAR:
+        if (
+            self.blocks is not None
+            and x.size
+            and x.min() >= -MAX_DISTANCE_RATIO
+            and x.max() <= MAX_DISTANCE_RATIO
+        ):
             near = x
             if self.batch:
                 batch = joint_batch(x=x.shape[:-1], domain=self.batch)

@@ -55,7 +55,7 @@ class Simplex(Domain):
         self._set(dim=p, total=total, cap=cap)
         whole = Affine(np.ones((1, p)), total[..., None])
         upper = np.broadcast_to(np.minimum(cap, total)[..., None], (*self.batch, p))
-        self._set(box=Box(0.0, upper), hard=((whole, -np.inf),))
+        self._set(box=Box(0.0, upper), enforced=((whole, -np.inf),))
 
     @cached_property
     def batch(self) -> tuple[int, ...]:

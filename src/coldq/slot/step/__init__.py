@@ -3,7 +3,7 @@
     min over x in X of  <gradient, x - center> + alpha |x - center|^2 + penalty(g(x))
 
 A row's penalty is what its multiplier may be: in [0, w] the hinge ``w [g]_+``, exactly w the linear
-``w g``, in [-w, w] the equality penalty ``w |g|``; an infinite bound makes the row hard.
+``w g``, in [-w, w] the equality penalty ``w |g|``; an infinite bound enforces the row.
 """
 
 from __future__ import annotations
@@ -65,34 +65,35 @@ def solve(
     center: Array,
     gradient: Array,
     alpha: Array,
-    weights: Array,
+    multiplier_upper: Array,
     constraint: Constraint,
     domain: Domain,
-    floor: Any = HINGE,
+    multiplier_lower: Any = HINGE,
 ) -> Step:
     """:func:`penalised_step` for learners, whose arrays are known to be sound."""
+    high, low = multiplier_upper, multiplier_lower
     try:
         if type(constraint) is Affine and type(domain) is Box:  # by far the commonest: the fastest
             step = solve_affine(
-                center, gradient, alpha, weights, floor, constraint.A, constraint.b, domain.lower,
+                center, gradient, alpha, high, low, constraint.A, constraint.b, domain.lower,
                 domain.upper,
             )  # fmt: skip
         elif type(constraint) is Affine and (blocks := getattr(domain, "blocks", None)) is not None:
-            slot = center, gradient, alpha, weights, floor, constraint, domain
+            slot = center, gradient, alpha, high, low, constraint, domain
             step = solve_on_blocks(slot, constraint.A, blocks)
         else:
             # What stands for a stack, or for the rows of a learner that looks ahead.
             instead: Any = getattr(constraint, "for_step", None)
             if instead is not None:
-                return solve(center, gradient, alpha, weights, instead, domain, floor)
+                return solve(center, gradient, alpha, high, instead, domain, low)
             # Data near the end of the floats may overflow: its answer is judged by the residual.
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                slot = Slot(center, gradient, alpha, weights, floor, constraint, domain)
+                slot = Slot(center, gradient, alpha, high, low, constraint, domain)
                 step = solver_of(constraint, domain)(slot)
     except DoNotFit:
-        raise Slot(center, gradient, alpha, weights, floor, constraint, domain).misfit() from None
+        raise Slot(center, gradient, alpha, high, low, constraint, domain).misfit() from None
     except InvalidInput as error:
-        slot = Slot(center, gradient, alpha, weights, floor, constraint, domain)
+        slot = Slot(center, gradient, alpha, high, low, constraint, domain)
         raise slot.not_finite() or error from None
     if listening:
         tell(step.residual)
@@ -109,7 +110,7 @@ def solver_of(constraint: Any, domain: Domain) -> Callable[[Slot], Step]:
             "own is a coldq.Convex(g.value, g.jacobian)"
         )
     known = getattr(domain, "_segments", None) is not None  # far less than all rows, of many blocks
-    if not known and getattr(domain, "hard", None) is None:
+    if not known and getattr(domain, "enforced", None) is None:
         raise InvalidInput(
             f"the per-slot step must know what bounds a {type(domain).__name__}, and a projection "
             "does not say: write the set as a Box, Simplex, Polytope, Ball or Product, or use a "
@@ -122,11 +123,11 @@ def penalised_step(
     center: ArrayLike,
     gradient: ArrayLike,
     alpha: ArrayLike,
-    weights: ArrayLike,
+    multiplier_upper: ArrayLike,
     constraint: Constraint | None,
     domain: Domain,
     *,
-    floor: ArrayLike = HINGE,
+    multiplier_lower: ArrayLike = HINGE,
 ) -> Step:
     """Solve ``min over x in X of <gradient, x - center> + alpha |x - center|^2 + penalty(g(x))``.
 
@@ -136,22 +137,22 @@ def penalised_step(
         Of shape ``(..., p)``.
     alpha
         Positive, of the batch's shape.
-    weights, floor
-        The bounds of the multipliers, of shape ``(..., N)`` or numbers: floor 0 is a hinge,
-        floor = weights linear, floor = -weights an equality penalty, an infinite bound a hard
-        row. A finite weight has no infeasible case: the multiplier just reaches it.
+    multiplier_upper, multiplier_lower
+        The bounds [low, high] of the multipliers, of shape ``(..., N)`` or numbers: low = 0 is a
+        hinge, low = high linear, low = -high an equality penalty, an infinite bound an enforced
+        row. With finite bounds nothing is infeasible: the multiplier just reaches one.
     constraint, domain
         :class:`~coldq.Affine` rows or None, on a :class:`~coldq.Box`, :class:`~coldq.Simplex`,
         :class:`~coldq.Polytope`, :class:`~coldq.Ball` or :class:`~coldq.Product` of these; as well
         :class:`~coldq.SparseAffine`, :class:`~coldq.QuadraticConstraint`,
         :class:`~coldq.MaxAffine`, :class:`~coldq.LogCapacity`, :class:`~coldq.Convex` and
         :class:`~coldq.Stacked`. Which of these takes which domain, docs/which-pair-is-solved-how.md
-        says. A row that is not affine takes floor >= 0, because it is convex one way only.
+        says. A row that is not affine takes low >= 0, because it is convex one way only.
 
     Returns
     -------
     Step
-        The minimiser `x`, the `multipliers` in [floor, weights], and the relative KKT `residual`,
+        The minimiser `x`, the `multipliers` in [low, high], and the relative KKT `residual`,
         in which the domain's own rows count too: at most 1e-9 for affine rows, max-affine rows and
         a capacity, 1e-8 for other curved rows. Without a hessian it is a relative gap instead, at
         most 1e-6. Leading axes of all arguments broadcast.
@@ -159,7 +160,7 @@ def penalised_step(
     Raises
     ------
     Infeasible
-        If hard rows are proved to have no common point in the domain.
+        If enforced rows are proved to have no common point in the domain.
     StepFailed
         If no solver found an answer with a residual of at most 1e-6. Curved rows may be
         infeasible without a proof; then the message says so.
@@ -192,12 +193,17 @@ def penalised_step(
         raise InvalidInput(f"the constraint has {dim} coordinates, but the domain {p}")
     alpha = positive("alpha", alpha)
     n = getattr(constraint, "n_constraints", 0)
-    high = row_numbers("weights", weights, n, finite=False)
+    high = row_numbers("multiplier_upper", multiplier_upper, n, finite=False)
     if not smallest(high) >= 0.0:  # true for NaN as well
-        raise InvalidInput(f"weights must not be negative or NaN, but are {high}")
-    low = HINGE if floor is HINGE else row_numbers("floor", floor, n, finite=False)
+        raise InvalidInput(f"multiplier_upper must not be negative or NaN, but is {high}")
+    low = HINGE
+    if multiplier_lower is not HINGE:
+        low = row_numbers("multiplier_lower", multiplier_lower, n, finite=False)
     if low is not HINGE and not ((low <= high) & (low < np.inf)).all():
-        raise InvalidInput(f"floor must be finite and at most weights, but is {low} against {high}")
+        raise InvalidInput(
+            "multiplier_lower must be finite and at most multiplier_upper, but is "
+            f"{low} against {high}"
+        )
     batches = domain.batch, getattr(constraint, "batch", ())
     single = center.ndim == gradient.ndim == high.ndim == 1 and not (alpha.ndim or any(batches))
     if not single or (isinstance(low, np.ndarray) and low.ndim > 1):
@@ -205,8 +211,8 @@ def penalised_step(
             "center": center.shape[:-1],
             "gradient": gradient.shape[:-1],
             "alpha": alpha.shape,
-            "weights": high.shape[:-1],
-            "floor": np.shape(low)[:-1],
+            "multiplier_upper": high.shape[:-1],
+            "multiplier_lower": np.shape(low)[:-1],
             "domain": batches[0],
             "constraint": batches[1],
         }

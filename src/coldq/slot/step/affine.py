@@ -15,7 +15,13 @@ from coldq.slot.step.residuals import accepted
 from coldq.slot.step.slot import Slot
 from coldq.solver.answer import CURVED_TOLERANCE, TOLERANCE, Step, new_tuple, raise_if_failed
 from coldq.solver.ball import run_ball, run_balls
-from coldq.solver.cascade import HASTY, HUGE, explained, solve_affine, solve_alone
+from coldq.solver.cascade import (
+    MAX_MEANINGFUL_MULTIPLIER,
+    MAX_SYSTEMS,
+    explained,
+    solve_affine,
+    solve_alone,
+)
 from coldq.solver.problem import (
     HINGE,
     ONE_BOX,
@@ -38,7 +44,7 @@ from coldq.solver.simplices import (
     run_blocks,
 )
 
-MUCH_SPARSE = 40_000  # N p above which sparse rows cost less as such than as dense ones
+MIN_SPARSE_ENTRIES = 40_000  # N p above which sparse rows cost less as such than as dense ones
 
 
 def solve_rows(slot: Slot) -> Step:
@@ -53,23 +59,26 @@ def solve_rows(slot: Slot) -> Step:
 
 def solve_beside(slot: Slot) -> Step:
     """On a polyhedral domain: its own rows come after the constraint's, with no price."""
-    center, gradient, alpha, weights, floor, constraint, domain = slot
+    center, gradient, alpha, high, low, constraint, domain = slot
     n, box, blocks = constraint.A.shape[-2], domain.box, domain.blocks
     if blocks is not None:
         return solve_on_blocks(slot, constraint.A, blocks)
-    if domain.rows.floor.size == 0:
+    if domain.rows.multiplier_lower.size == 0:
         return solve_affine(
-            center, gradient, alpha, weights, floor, constraint.A, constraint.b, box.lower,
+            center, gradient, alpha, high, low, constraint.A, constraint.b, box.lower,
             box.upper,
         )  # fmt: skip
     problem = slot.affine_problem()
     try:
         step = solve_affine(
-            center, gradient, alpha, problem.weights, problem.floor, problem.A, problem.b,
-            box.lower, box.upper, HASTY,
+            center, gradient, alpha, problem.multiplier_upper, problem.multiplier_lower,
+            problem.A, problem.b, box.lower, box.upper, MAX_SYSTEMS,
         )  # fmt: skip
-        # By weights multipliers are priced, which bounds them.
-        if floor is not HINGE and np.abs(step.multipliers[..., :n]).max(initial=0.0) > HUGE:
+        # Finite upper bounds bound the multipliers; where none is finite they may be huge.
+        if (
+            low is not HINGE
+            and np.abs(step.multipliers[..., :n]).max(initial=0.0) > MAX_MEANINGFUL_MULTIPLIER
+        ):
             step = explained(problem, step, n)
     except StepFailed as failed:
         if failed.step is not None:
@@ -80,18 +89,18 @@ def solve_beside(slot: Slot) -> Step:
 
 def solve_on_blocks(slot: tuple[Any, ...], A: Any, blocks: Blocks) -> Step:
     """On a product of simplices, budgets and boxes; what needs more goes beside its rows."""
-    center, gradient, alpha, weights, floor, constraint, domain = slot
+    center, gradient, alpha, high, low, constraint, domain = slot
     (n, p), box = A.shape[-2:], domain.box
-    if p != domain.dim or weights.shape[-1:] != (n,):
+    if p != domain.dim or high.shape[-1:] != (n,):
         raise DoNotFit
     zeros = zeros_of(n)
-    low = zeros if floor is HINGE else np.asarray(floor)
+    low = zeros if low is HINGE else np.asarray(low)
     on_blocks = new_tuple(BlockProblem, (
-        center, gradient, alpha, low, weights, zeros, *entries_of(A), constraint.b, box.lower,
+        center, gradient, alpha, low, high, zeros, *entries_of(A), constraint.b, box.lower,
         box.upper, *blocks,
     ))  # fmt: skip
     step = run_blocks(on_blocks)
-    if floor is HINGE and isinstance(step[2], float) and step[2] <= TOLERANCE:
+    if low is HINGE and isinstance(step[2], float) and step[2] <= TOLERANCE:
         return step
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return better_on_blocks(Slot(*slot), A, blocks, on_blocks, step)
@@ -101,25 +110,25 @@ def better_on_blocks(
     slot: Slot, A: Any, blocks: Blocks, on_blocks: BlockProblem, step: Step
 ) -> Step:
     """What the first method found, and more where that is not enough."""
-    n, floor = A.shape[-2], slot.floor
+    n, low = A.shape[-2], slot.multiplier_lower
     step = improve_blocks(on_blocks, step)
-    if floor is HINGE and isinstance(step.residual, float):
+    if low is HINGE and isinstance(step.residual, float):
         return step
     x, multipliers, residual = step
     lost = np.asarray(~np.less_equal(residual, TOLERANCE))
-    huge = floor is not HINGE and np.abs(multipliers).max(initial=0.0) > HUGE
+    huge = low is not HINGE and np.abs(multipliers).max(initial=0.0) > MAX_MEANINGFUL_MULTIPLIER
     if not (lost.any() or huge):
         return step
-    problem, clash = beside(slot, A, blocks), np.zeros(lost.shape, bool)
+    problem, infeasible = beside(slot, A, blocks), np.zeros(lost.shape, bool)
     for where, one in members(problem, lost):
         block = member(on_blocks, where, lost.shape)
         prices = prices_of_sums(block, x[where], multipliers[where])
         near = np.concatenate([multipliers[where], prices])
-        found, clash[where] = solve_alone(one, Step(x[where], near, residual[where]))
+        found, infeasible[where] = solve_alone(one, Step(x[where], near, residual[where]))
         x[where], multipliers[where], residual[where] = found[0], found[1][:n], found[2]
     if lost.any():
-        raise_if_failed(step, clash)
-    if floor is not HINGE and np.abs(multipliers).max(initial=0.0) > HUGE:
+        raise_if_failed(step, infeasible)
+    if low is not HINGE and np.abs(multipliers).max(initial=0.0) > MAX_MEANINGFUL_MULTIPLIER:
         none = np.zeros((*multipliers.shape[:-1], problem.b.shape[-1] - n))
         whole = Step(x, np.concatenate([multipliers, none], axis=-1), residual)
         step = explained(problem, whole, n)
@@ -147,16 +156,17 @@ def beside(slot: Slot, A: Any, blocks: Blocks) -> AffineProblem:
     box, kind = slot.domain.box, blocks.kind[summed]
     return AffineProblem(
         slot.center, slot.gradient, slot.alpha, append(slot.low, kind, 1),
-        append(slot.weights, np.full(summed.size, np.inf), 1), zeros_of(n + summed.size), both,
+        append(slot.multiplier_upper, np.full(summed.size, np.inf), 1),
+        zeros_of(n + summed.size), both,
         append(slot.constraint.b, blocks.total[..., summed], 1), box.lower, box.upper,
     )  # fmt: skip
 
 
 def solve_ball(slot: Slot) -> Step:
     """In a ball."""
-    center, gradient, alpha, weights, _, constraint, domain = slot
+    center, gradient, alpha, high, _, constraint, domain = slot
     problem = BallProblem(
-        center, gradient, np.asarray(alpha), slot.low, weights,
+        center, gradient, np.asarray(alpha), slot.low, high,
         zeros_of(constraint.n_constraints), constraint.A, constraint.b, domain.center,
         domain.radius,
     )  # fmt: skip
@@ -165,7 +175,7 @@ def solve_ball(slot: Slot) -> Step:
 
 def solve_ball_product(slot: Slot) -> Step:
     """In a product with balls in it."""
-    balls = [row for row, _ in slot.domain.hard if isinstance(row, BallRow)]
+    balls = [row for row, _ in slot.domain.enforced if isinstance(row, BallRow)]
     problem = slot.affine_problem()
     problem = problem._replace(alpha=np.asarray(problem.alpha))
     x, multipliers, residual = run_balls(problem, balls)
@@ -176,14 +186,16 @@ def solve_ball_product(slot: Slot) -> Step:
 def solve_unconstrained(slot: Slot) -> Step:
     """A gradient step, projected: affine rows, none of them."""
     none = _no_rows(slot.domain.dim)
-    return solve_rows(slot._replace(weights=none.b, floor=HINGE, constraint=none))
+    return solve_rows(
+        slot._replace(multiplier_upper=none.b, multiplier_lower=HINGE, constraint=none)
+    )
 
 
 def solve_sparse(slot: Slot) -> Step:
     """Sparse rows; small ones, and those beside a domain's own, are solved as dense ones."""
     constraint, domain = slot.constraint, slot.domain
     blocks = getattr(domain, "blocks", None)
-    if math.prod(constraint.shape) <= MUCH_SPARSE or not (type(domain) is Box or blocks):
+    if math.prod(constraint.shape) <= MIN_SPARSE_ENTRIES or not (type(domain) is Box or blocks):
         rows = Affine(constraint.A.toarray(), constraint.b)
         return solve_rows(slot._replace(constraint=rows))
     return solve_on_blocks(slot, constraint.A, blocks) if blocks else solve_where_entered(slot)

@@ -24,11 +24,13 @@ from coldq.slot.step.slot import Slot, bounds_of, one_way
 from coldq.slot.step.thin_quadratic import solve_thin_parts
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE, Step
 from coldq.solver.blas import on_one_thread
-from coldq.solver.cutting_planes import Known, certificate, cutting_planes
+from coldq.solver.cutting_planes import Bundle, certificate, cutting_planes
 from coldq.solver.models import Member, Moved, newton
 from coldq.solver.problem import members
 
-DIFFERENCES = 200  # coordinates up to which hessians are taken from differences of the jacobian
+MAX_DIFFERENCED_COORDINATES = (
+    200  # coordinates up to which hessians are taken from differences of the jacobian
+)
 
 
 class Data(NamedTuple):
@@ -50,15 +52,15 @@ class Data(NamedTuple):
 
 def solve_convex(slot: Slot) -> Step:
     """The answers of a batch, one by one; raises if any instance has none."""
-    center, gradient, alpha, weights, _, constraint, domain = slot
+    center, gradient, alpha, high, _, constraint, domain = slot
     batch, p, n = center.shape[:-1], domain.dim, constraint.n_constraints
     if ((slot.low < 0.0) & ~constraint.is_affine).any():
         raise one_way("convex", slot.low)
     slot.require_fit()
-    lower, upper, hard, shift = bounds = bounds_of(domain)
+    lower, upper, enforced, shift = bounds = bounds_of(domain)
     origin = np.zeros(p) if shift is None else shift
     data = Data(
-        center - origin, gradient, alpha, slot.low, weights, lower, upper, origin, domain.box.lower,
+        center - origin, gradient, alpha, slot.low, high, lower, upper, origin, domain.box.lower,
         domain.box.upper,
     )  # fmt: skip
     exact = constraint.has_hessian
@@ -68,7 +70,7 @@ def solve_convex(slot: Slot) -> Step:
         rows = constraint.member(where, batch)
         if shift is not None:
             rows = Moved(rows, one.origin, one.least, one.most)
-        beside = tuple((part.member(where, batch), least) for part, least in hard)
+        beside = tuple((part.member(where, batch), least) for part, least in enforced)
         member = Member(
             one.center, one.gradient, float(one.alpha), one.low, one.high, rows, one.lower,
             one.upper, beside,
@@ -79,18 +81,18 @@ def solve_convex(slot: Slot) -> Step:
 
 @on_one_thread
 def solve_member(member: Member, constraint: Any, exact: bool) -> tuple[Array, Array, float]:
-    """x, multipliers, and their residual or gap; infinite if hard rows have no common point."""
+    """x, multipliers, and their residual or gap; infinite if enforced rows have no common point."""
     if not np.isfinite(member.center - member.gradient / member.alpha).all():
         return member.center, 0.0 * member.low, np.nan
     if exact:
         return newton(member, exact)
     if ((member.low != 0.0) & (member.low != member.high)).any():
         raise InvalidInput(
-            "a row beside or without a hessian is a hinge (floor 0) or linear (floor = weights), "
+            "a row beside or without a hessian is a hinge (multiplier_lower 0) or linear "
             f"but floor is {member.low} against {member.high}"
         )
     p, x = member.center.size, np.clip(member.center, member.lower, member.upper)
-    if p <= DIFFERENCES and not isinstance(constraint, MaxAffine):
+    if p <= MAX_DIFFERENCED_COORDINATES and not isinstance(constraint, MaxAffine):
         x, multipliers, _ = newton(member, exact)
         gap = certificate(member, x)
         if gap <= GAP_TOLERANCE:
@@ -98,13 +100,13 @@ def solve_member(member: Member, constraint: Any, exact: bool) -> tuple[Array, A
     return cutting_planes(member, known_pieces(constraint, p), x)
 
 
-def known_pieces(constraint: Any, p: int) -> Known:
+def known_pieces(constraint: Any, p: int) -> Bundle:
     """The pieces of all rows that are nothing else."""
     parts = constraint.parts if isinstance(constraint, Stacked) else (constraint,)
     A, b, row = pieces_of([Affine(np.zeros((0, p)), np.zeros(0)), *parts])
     known, group = np.zeros(constraint.n_constraints, bool), row.astype(int)
     known[group] = True
-    return Known(A, b, group, known)
+    return Bundle(A, b, group, known)
 
 
 def solve_stacked(slot: Slot) -> Step:

@@ -16,15 +16,15 @@ from coldq.solver.answer import Step
 from coldq.solver.api import capacity_step
 from coldq.solver.threads import run_batch
 
-NOWHERE = np.zeros((), bool)
+NO_INSTANCE = np.zeros((), bool)
 CORES = (1, 1, 0, 0, 0, 0, 1, 1, 1, 1)
-PASSES = 24  # over p numbers: the work of an instance
+COORDINATE_PASSES = 24  # over p numbers: the work of an instance
 
 
 def solve_log_capacity(slot: Slot) -> Step:
     """The answers of a batch; raises if any instance has none."""
-    center, gradient, alpha, weights, _, constraint, domain = slot
-    if domain.hard:
+    center, gradient, alpha, high, _, constraint, domain = slot
+    if domain.enforced:
         raise InvalidInput(
             f"the step solves a LogCapacity on bounds alone, but a {type(domain).__name__} is "
             "more than that: wrap the capacity as coldq.Stacked(capacity), or use a learner that "
@@ -37,7 +37,7 @@ def solve_log_capacity(slot: Slot) -> Step:
             f"a capacity is convex one way only: floor must not be negative, but is {low}"
         )
     x, multiplier, residual = run_log_capacity(
-        center, gradient, alpha, low[..., 0], weights[..., 0], constraint, domain.box
+        center, gradient, alpha, low[..., 0], high[..., 0], constraint, domain.box
     )
     return accepted(Step(x, np.asarray(multiplier)[..., None], np.asarray(residual)))
 
@@ -46,13 +46,13 @@ def run_log_capacity(
     center: Array,
     gradient: Array,
     alpha: Array,
-    floor: Array,
+    low: Array,
     weight: Array,
     constraint: LogCapacity,
     domain: Box,
 ) -> tuple[Array, Any, Any]:
-    """The root alone; infinite residuals mean that a hard demand cannot be met."""
-    outside = constraint.rate * domain.lower <= -1.0 if (domain.lower < 0.0).any() else NOWHERE
+    """The root alone; infinite residuals mean that an enforced demand cannot be met."""
+    outside = constraint.rate * domain.lower <= -1.0 if (domain.lower < 0.0).any() else NO_INSTANCE
     if outside.any():
         where = first_index(outside)
         raise InvalidInput(
@@ -61,9 +61,9 @@ def run_log_capacity(
         )
     p = domain.dim
     inputs = (
-        center, gradient, alpha, floor, weight, constraint.demand, constraint.scale,
+        center, gradient, alpha, low, weight, constraint.demand, constraint.scale,
         constraint.rate, domain.lower, domain.upper,
     )  # fmt: skip
     return run_batch(  # type: ignore[return-value]
-        capacity_step, inputs, CORES, ((p,), (), ()), PASSES * p
+        capacity_step, inputs, CORES, ((p,), (), ()), COORDINATE_PASSES * p
     )

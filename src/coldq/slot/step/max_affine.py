@@ -13,7 +13,13 @@ from coldq.slot.constraints import Affine, MaxAffine
 from coldq.slot.step.residuals import accepted
 from coldq.slot.step.slot import Slot, bounds_of
 from coldq.solver.answer import Step
-from coldq.solver.max_affine import CLEAR, MaxAffineProblem, plain_rows, solve_batch, solve_member
+from coldq.solver.max_affine import (
+    RIGHT_PIECES_RESIDUAL,
+    MaxAffineProblem,
+    plain_rows,
+    solve_batch,
+    solve_member,
+)
 from coldq.solver.problem import HINGE, members
 
 
@@ -24,25 +30,27 @@ def solve_max_affine(slot: Slot) -> Step:
 
 def solve_max_affine_parts(slot: Slot, parts: Sequence[Any]) -> Step:
     """The same for a constraint that is a stack of affine and max-affine parts."""
-    center, gradient, alpha, weights, _, _, domain = slot
-    lower, upper, hard, _ = bounds_of(domain)
+    center, gradient, alpha, high, _, _, domain = slot
+    lower, upper, enforced, _ = bounds_of(domain)
     low = slot.low
-    if slot.floor is not HINGE and ((low != 0.0) & (low != weights)).any():
+    if slot.multiplier_lower is not HINGE and ((low != 0.0) & (low != high)).any():
         raise InvalidInput(
-            "a max-affine row, or one beside it, is a hinge (floor 0) or linear (floor = weights), "
-            f"but floor is {low} against {weights}"
+            "a max-affine row, or one beside it, is a hinge (multiplier_lower 0) or linear "
+            f"(multiplier_lower = multiplier_upper), but multiplier_lower is {low} against {high}"
         )
     slot.require_fit()
     problem = MaxAffineProblem(
-        center, gradient, np.asarray(alpha), low, weights, *pieces_of(parts),
-        *plain_rows(hard, domain.dim), lower, upper,
+        center, gradient, np.asarray(alpha), low, high, *pieces_of(parts),
+        *plain_rows(enforced, domain.dim), lower, upper,
     )  # fmt: skip
     x, mu, nu, multipliers, worst = solve_batch(problem)
-    for where, one in members(problem, ~(worst <= CLEAR)):
+    for where, one in members(problem, ~(worst <= RIGHT_PIECES_RESIDUAL)):
         pieces = one.pieces()
         x[where], total, worst[where] = solve_member(pieces, x[where], mu[where], nu[where])
-        multipliers[where] = np.where(total >= pieces.high, one.weights, total * 2.0 * one.alpha)
-    return accepted(Step(x, np.clip(multipliers, low, weights), worst))
+        multipliers[where] = np.where(
+            total >= pieces.high, one.multiplier_upper, total * 2.0 * one.alpha
+        )
+    return accepted(Step(x, np.clip(multipliers, low, high), worst))
 
 
 def pieces_of(parts: Sequence[Any]) -> tuple[Array, Array, Array]:

@@ -11,7 +11,7 @@ from coldq.base.protocols import Domain
 from coldq.slot.constraints import Affine
 from coldq.slot.step import solve
 
-VIOLATED = 1e-12  # of a row's scale |b| + |a|'|x|: above what a solved row leaves
+VIOLATION_ROUNDING = 1e-12  # of a row's scale |b| + |a|'|x|: above what a solved row leaves
 HALF = np.array(0.5)
 
 
@@ -39,7 +39,7 @@ def project_on_rows(x: Array, A: Array, b: Array, domain: Domain) -> Array:
         point = here[open_]
         scale = np.abs(b[open_]) + matvec(size[open_], np.abs(point))
         excess = affine_value(A[open_], point, b[open_])
-        excess = np.where(excess > VIOLATED * scale, excess, 0.0)
+        excess = np.where(excess > VIOLATION_ROUNDING * scale, excess, 0.0)
         excess = excess / np.where(scale > 0.0, scale, 1.0)
         np.put_along_axis(excess, chosen[open_], 0.0, axis=-1)
         violated = excess.any(axis=-1)
@@ -52,10 +52,10 @@ def project_on_rows(x: Array, A: Array, b: Array, domain: Domain) -> Array:
         chosen = grown
         rows = np.take_along_axis(A[open_], chosen[open_][..., None], axis=-2)
         limits = np.take_along_axis(b[open_], chosen[open_], axis=-1)
-        hard = np.full(limits.shape, np.inf)
+        enforced = np.full(limits.shape, np.inf)
         none = np.zeros((open_.size, p))
         try:
-            here[open_] = solve(aim[open_], none, HALF, hard, Affine(rows, limits), domain).x
+            here[open_] = solve(aim[open_], none, HALF, enforced, Affine(rows, limits), domain).x
         except Infeasible as error:
             empty = np.zeros(count, bool)
             empty[open_[[index[0] for index in error.indices]]] = True

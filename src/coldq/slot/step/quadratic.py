@@ -16,10 +16,10 @@ from coldq.solver.problem import HINGE, QuadraticProblem
 
 def solve_quadratic(slot: Slot) -> Step:
     """The answers of a batch; raises if any instance has none."""
-    center, gradient, alpha, weights, floor, g, domain = slot
-    if center.ndim == 1 and floor is HINGE and type(domain) is Box:
+    center, gradient, alpha, high, low, g, domain = slot
+    if center.ndim == 1 and low is HINGE and type(domain) is Box:
         slot.require_fit()
-        given = center, gradient, alpha, slot.low, weights, g.P, g.q, g.r
+        given = center, gradient, alpha, slot.low, high, g.P, g.q, g.r
         found = single_answer(QuadraticProblem(*given, domain.lower, domain.upper))
         if found is not None:
             return found
@@ -28,18 +28,20 @@ def solve_quadratic(slot: Slot) -> Step:
 
 def solve_parts(slot: Slot, parts: list[Affine | QuadraticConstraint]) -> Step:
     """The same for a constraint that is a stack of affine and quadratic parts."""
-    lower, upper, hard, shift = bounds = bounds_of(slot.domain)
+    lower, upper, enforced, shift = bounds = bounds_of(slot.domain)
     slot.require_one_way(parts)
     slot.require_fit()
-    rows = assemble([part_of(part).moved(shift) for part in parts], slot.low, slot.weights, hard)
+    rows = assemble(
+        [part_of(part).moved(shift) for part in parts], slot.low, slot.multiplier_upper, enforced
+    )
     problem = QuadraticProblem(
         slot.center if shift is None else slot.center - shift, slot.gradient,
         np.asarray(slot.alpha), rows.low, rows.high, rows.P, rows.A, rows.b, lower, upper,
     )  # fmt: skip
-    x, found, residual, clash = solve_curved(problem)
-    if len(parts) > 1 or hard:  # else in order
+    x, found, residual, infeasible = solve_curved(problem)
+    if len(parts) > 1 or enforced:  # else in order
         multipliers = np.empty_like(found)
         multipliers[..., rows.order] = found
         found = np.ascontiguousarray(multipliers[..., : slot.constraint.n_constraints])
     answer = Step(bounds.from_shift(x, slot.domain), found, residual)
-    return accepted(answer, CURVED_TOLERANCE, clash)
+    return accepted(answer, CURVED_TOLERANCE, infeasible)

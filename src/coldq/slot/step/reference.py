@@ -26,11 +26,11 @@ def reference_step(
     center: ArrayLike,
     gradient: ArrayLike,
     alpha: float,
-    weights: ArrayLike,
+    multiplier_upper: ArrayLike,
     constraint: Constraint | None,
     domain: Domain,
     *,
-    floor: ArrayLike = 0.0,
+    multiplier_lower: ArrayLike = 0.0,
 ) -> tuple[Array, float]:
     """The minimiser of one instance and its objective, as CVXPY finds them.
 
@@ -49,11 +49,11 @@ def reference_step(
     limits = domain_limits(cp, x, domain)
     rows = modelled_rows(cp, x, constraint)
     edges = np.cumsum([0, *(g.size for g in rows)])
-    low = np.broadcast_to(np.asarray(floor, float), edges[-1:])
-    high = np.broadcast_to(np.asarray(weights, float), edges[-1:])
+    low = np.broadcast_to(np.asarray(multiplier_lower, float), edges[-1:])
+    high = np.broadcast_to(np.asarray(multiplier_upper, float), edges[-1:])
     for g, first, end in zip(rows, edges, edges[1:], strict=False):
-        penalty, hard = _priced(cp, g, low[first:end], high[first:end])
-        objective, limits = objective + penalty, limits + hard
+        penalty, enforced = _priced(cp, g, low[first:end], high[first:end])
+        objective, limits = objective + penalty, limits + enforced
     problem = cp.Problem(cp.Minimize(objective), limits)
     # With cones in it Clarabel solves the problem less sharply.
     sharp = 1e-11 if problem.is_qp() else 1e-8
@@ -72,9 +72,9 @@ def domain_limits(cp: Any, x: Any, domain: Domain) -> list[Any]:
         limits.append(x[below] >= lower[below])
     if above.any():
         limits.append(x[above] <= upper[above])
-    for row, floor in domain.hard:
+    for row, low in domain.enforced:
         if isinstance(row, Affine):
-            limits.append(row.A @ x == row.b if floor == -np.inf else row.A @ x <= row.b)
+            limits.append(row.A @ x == row.b if low == -np.inf else row.A @ x <= row.b)
         else:
             part = x[row.first : row.first + row.center.size]
             limits.append(cp.norm(part - row.center) <= row.radius)
@@ -88,11 +88,11 @@ def _priced(cp: Any, g: Any, low: Array, high: Array) -> tuple[Any, list[Any]]:
     penalty: Any = linear @ g if linear.any() else 0.0
     limits = []
     for price, over in ((above, g), (below, -g)):
-        soft, hard = np.isfinite(price) & (price != 0.0), np.isinf(price)
+        soft, enforced = np.isfinite(price) & (price != 0.0), np.isinf(price)
         if soft.any():
             penalty += price[soft] @ cp.pos(over if soft.all() else over[soft])
-        if hard.any():
-            limits.append(over[hard] <= 0.0)
+        if enforced.any():
+            limits.append(over[enforced] <= 0.0)
     return penalty, limits
 
 

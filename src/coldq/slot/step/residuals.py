@@ -54,14 +54,16 @@ def worst_of(residuals: list[Any]) -> float:
     return max((float(np.max(each, initial=0.0)) for each in residuals), default=math.nan)
 
 
-def accepted(answer: Step, tolerance: float = TOLERANCE, clash: np.ndarray | None = None) -> Step:
+def accepted(
+    answer: Step, tolerance: float = TOLERANCE, infeasible: np.ndarray | None = None
+) -> Step:
     """An answer whose residuals are within the tolerance; of others see `raise_if_failed`.
 
-    Unless a `clash` is given, an infinite residual says that hard rows have no common point.
+    Unless `infeasible` is given, an infinite residual says that enforced rows have no common point.
     """
     residual = np.asarray(answer.residual)
     if not residual.max(initial=0.0) <= tolerance:  # true for NaN as well
-        raise_if_failed(answer, np.isinf(residual) if clash is None else clash, tolerance)
+        raise_if_failed(answer, np.isinf(residual) if infeasible is None else infeasible, tolerance)
     return answer
 
 

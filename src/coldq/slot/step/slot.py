@@ -16,34 +16,34 @@ from coldq.solver.problem import HINGE, AffineProblem, BallRow, DoNotFit, Part, 
 
 class Slot(NamedTuple):
     """The per-slot problem: min over x in the domain of ``<gradient, x - center> + alpha
-    |x - center|^2``, and a penalty of the constraint with multipliers in [floor, weights]."""
+    |x - center|^2``, and a penalty of the constraint whose multipliers have bounds."""
 
     center: Array
     gradient: Array
     alpha: Array
-    weights: Array
-    floor: Any
+    multiplier_upper: Array
+    multiplier_lower: Any
     constraint: Any
     domain: Any
 
     @property
     def low(self) -> Array:
-        """The floor as an array."""
-        if self.floor is HINGE:
+        """`multiplier_lower` as an array."""
+        if self.multiplier_lower is HINGE:
             return zeros_of(self.constraint.n_constraints)
-        return np.asarray(self.floor)
+        return np.asarray(self.multiplier_lower)
 
     def require_fit(self) -> None:
         """Raise unless all have as many rows and coordinates; leading axes are seen to later."""
         g, p = self.constraint, self.domain.dim
         coordinates = self.center.shape[-1], self.gradient.shape[-1], getattr(g, "dim", p)
-        if coordinates != (p, p, p) or self.weights.shape[-1:] != (g.n_constraints,):
+        if coordinates != (p, p, p) or self.multiplier_upper.shape[-1:] != (g.n_constraints,):
             raise DoNotFit
 
     def require_one_way(self, parts: Iterable[Any]) -> None:
-        """Raise if a quadratic row among the constraint's parts has a negative floor."""
+        """Raise if a quadratic row of the constraint has a negative `multiplier_lower`."""
         begin = 0
-        for part in parts if self.floor is not HINGE else ():
+        for part in parts if self.multiplier_lower is not HINGE else ():
             own = self.low[..., begin : begin + part.n_constraints]
             begin += part.n_constraints
             if isinstance(part, QuadraticConstraint) and (own < 0.0).any():
@@ -51,7 +51,12 @@ class Slot(NamedTuple):
 
     def misfit(self) -> InvalidInput:
         """The error for arrays that the core cannot read, or that do not belong together."""
-        center, gradient, _, weights, _, constraint, domain = self
+        center, gradient, constraint, domain = (
+            self.center,
+            self.gradient,
+            self.constraint,
+            self.domain,
+        )
         for name, given in self._asdict().items():
             array = np.asarray(given) if isinstance(given, np.ndarray | np.generic) else None
             if array is not None and not (
@@ -64,7 +69,7 @@ class Slot(NamedTuple):
                 )
         return InvalidInput(
             f"decisions of shape {center.shape} ({center.dtype}), gradients {gradient.shape}, "
-            f"weights {weights.shape}, a {type(constraint).__name__} of "
+            f"weights {self.multiplier_upper.shape}, a {type(constraint).__name__} of "
             f"{constraint.n_constraints} rows in {getattr(constraint, 'dim', domain.dim)} "
             f"coordinates with leading axes {constraint.batch}, and a domain of {domain.dim} "
             f"coordinates with leading axes {domain.batch} do not fit together: was the state made "
@@ -74,8 +79,8 @@ class Slot(NamedTuple):
     def not_finite(self) -> InvalidInput | None:
         """The error that names the first array which no step can be made of, if there is one."""
         for name, array in zip(self._fields[:4], self, strict=False):
-            wrong = np.isnan(array) if name == "weights" else ~np.isfinite(array)
-            if wrong.any():  # hard rows have infinite weights
+            wrong = np.isnan(array) if name == "multiplier_upper" else ~np.isfinite(array)
+            if wrong.any():  # enforced rows have infinite weights
                 where = first_index(wrong)
                 place = f" at index {where}" if where else ""
                 return InvalidInput(f"{name} must be finite, but is {array[where]}{place}")
@@ -83,30 +88,30 @@ class Slot(NamedTuple):
 
     def affine_problem(self) -> AffineProblem:
         """Affine rows, with those of the domain after them, which have no price, in its box."""
-        center, gradient, alpha, weights, floor, constraint, domain = self
+        center, gradient, alpha, high, low, constraint, domain = self
         own, box, (n, p) = domain.rows, domain.box, constraint.A.shape[-2:]
-        if p != domain.dim or weights.shape[-1:] != (n,):  # the core looks at the rest
+        if p != domain.dim or high.shape[-1:] != (n,):  # the core looks at the rest
             raise DoNotFit
-        if floor is not HINGE:
-            floor = append(np.asarray(floor), own.floor, 1)
+        if low is not HINGE:
+            low = append(np.asarray(low), own.multiplier_lower, 1)
         elif n in own.hinges:
-            floor = own.hinges[n]
+            low = own.hinges[n]
         else:
-            floor = own.hinges[n] = append(zeros_of(n), own.floor, 1)
+            low = own.hinges[n] = append(zeros_of(n), own.multiplier_lower, 1)
         A, b = append(constraint.A, own.A, 2), append(constraint.b, own.b, 1)
         return AffineProblem(
-            center, gradient, alpha, floor, append(weights, own.weights, 1),
+            center, gradient, alpha, low, append(high, own.multiplier_upper, 1),
             zeros_of(b.shape[-1]), A, b, box.lower, box.upper,
         )  # fmt: skip
 
 
 class Bounds(NamedTuple):
-    """A domain as bounds, affine and quadratic rows with the floors of their multipliers, and,
+    """A domain as bounds, affine and quadratic rows with the least of their multipliers, and,
     where there is one, the point that all these are relative to."""
 
     lower: Array
     upper: Array
-    hard: tuple[tuple[Part, float], ...]
+    enforced: tuple[tuple[Part, float], ...]
     shift: Array | None
 
     def from_shift(self, x: Array, domain: Any) -> Array:
@@ -122,14 +127,14 @@ def bounds_of(domain: Any) -> Bounds:
     A ball farther than its radius from the origin is brought there: it has no digits to lose in
     ``|x|^2 - 2 <c, x> + |c|^2 - r^2``.
     """
-    hard, box, p, shift = domain.hard, domain.box, domain.dim, None
-    for row, _ in hard:
+    enforced, box, p, shift = domain.enforced, domain.box, domain.dim, None
+    for row, _ in enforced:
         if isinstance(row, BallRow) and (np.abs(row.center).max(axis=-1) > row.radius).any():
             shift = np.zeros((*domain.batch, p)) if shift is None else shift
             shift[..., row.first : row.first + row.center.shape[-1]] = row.center
     parts = tuple(
         (in_ball(row, p, shift) if isinstance(row, BallRow) else part_of(row).moved(shift), least)
-        for row, least in hard
+        for row, least in enforced
     )
     if shift is None:
         return Bounds(box.lower, box.upper, parts, None)
@@ -159,8 +164,8 @@ def in_ball(row: BallRow, p: int, shift: Array | None) -> Part:
     return Part(P, -2.0 * middle / radius[..., None], limit)
 
 
-def one_way(kind: str, floor: Array) -> InvalidInput:
-    """The error for a negative floor of a row that is not affine."""
+def one_way(kind: str, low: Array) -> InvalidInput:
+    """The error for a negative `multiplier_lower` of a row that is not affine."""
     return InvalidInput(
-        f"a {kind} row is convex one way only: floor must not be negative, but is {floor}"
+        f"a {kind} row is convex one way only: multiplier_lower must not be negative, but is {low}"
     )

@@ -18,13 +18,13 @@ from coldq.solver.thin_rows import ThinProblem, joined, solve_thin_rows
 from coldq.solver.threads import run_batch
 
 TWO = np.array(2.0)  # |x - c|^2 as d |x - c|^2 / 2
-PASSES = 16  # over p numbers: the work of an instance
+COORDINATE_PASSES = 16  # over p numbers: the work of an instance
 
 
 def solve_thin(slot: Slot) -> Step:
     """One row without factors on a box has one multiplier, of which x is a formula."""
     g, domain = slot.constraint, slot.domain
-    if g.n_constraints == 1 and not domain.hard and isinstance(g, BallRows | DiagonalQuadratic):
+    if g.n_constraints == 1 and not domain.enforced and isinstance(g, BallRows | DiagonalQuadratic):
         slot.require_one_way([g])
         slot.require_fit()
         return one_row(slot)
@@ -33,28 +33,33 @@ def solve_thin(slot: Slot) -> Step:
 
 def one_row(slot: Slot) -> Step:
     """The answers of a batch with one row on a box."""
-    center, gradient, alpha, weights, _, g, domain = slot
+    center, gradient, alpha, high, _, g, domain = slot
     p: int = center.shape[-1]
     if isinstance(g, BallRows):
         step, cores, rows = ball_row_step, (0, 1, 0), (TWO, g.center[..., 0, :], g.limit[..., 0])
     else:
         step, cores = diagonal_row_step, (1, 1, 0)
         rows = g.d[..., 0, :], g.q[..., 0, :], g.r[..., 0]
-    prices = np.asarray(alpha), slot.low[..., 0], weights[..., 0]
+    prices = np.asarray(alpha), slot.low[..., 0], high[..., 0]
     x, multiplier, residual = run_batch(
         step, (center, gradient, *prices, *rows, domain.box.lower, domain.box.upper),
-        (1, 1, 0, 0, 0, *cores, 1, 1), ((p,), (), ()), PASSES * p,
+        (1, 1, 0, 0, 0, *cores, 1, 1), ((p,), (), ()), COORDINATE_PASSES * p,
     )  # fmt: skip
     return accepted(Step(x, multiplier[..., None], residual[()]), CURVED_TOLERANCE)
 
 
 def solve_thin_parts(slot: Slot, parts: list[Any]) -> Step:
     """A stack of rows without matrices and of affine ones, on any domain."""
-    n, p, low, high = slot.constraint.n_constraints, slot.domain.dim, slot.low, slot.weights
+    n, p, low, high = (
+        slot.constraint.n_constraints,
+        slot.domain.dim,
+        slot.low,
+        slot.multiplier_upper,
+    )
     slot.require_one_way(parts)
     slot.require_fit()
     rows = [thin_of(part, p) for part in parts]
-    for part, least in slot.domain.hard:
+    for part, least in slot.domain.enforced:
         rows.append(thin_of(part, p))
         low = append(low, np.full(rows[-1].n_constraints, least), 1)
         high = append(high, np.full(rows[-1].n_constraints, np.inf), 1)
@@ -69,9 +74,9 @@ def solve_thin_parts(slot: Slot, parts: list[Any]) -> Step:
         box.lower,
         box.upper,
     )
-    x, found, residual, clash = solve_thin_rows(problem)
+    x, found, residual, infeasible = solve_thin_rows(problem)
     answer = Step(x, np.ascontiguousarray(found[..., :n]), residual[()])
-    return accepted(answer, CURVED_TOLERANCE, clash)
+    return accepted(answer, CURVED_TOLERANCE, infeasible)
 
 
 def thin_of(part: Affine | ThinQuadratic | BallRow, p: int) -> Thin:
