@@ -289,7 +289,10 @@ def test_a_request_that_the_server_cannot_wait_for_ends_without_an_error() -> No
         await asyncio.Event().wait()
 
     async def given_up() -> None:
-        guard = Guard(None, token=None, largest_body=10, rate=None)
+        async def reading(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+
+        guard = Guard(reading, token=None, largest_body=10, rate=None)
         scope = {"type": "http", "method": "PUT", "path": "/agents/a", "headers": []}
         task = asyncio.create_task(guard(scope, never, never))
         await asyncio.sleep(0)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from secrets import compare_digest
 from time import monotonic, perf_counter
 from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 
 from coldq.serve.counts import Counts
 
@@ -66,14 +68,6 @@ class Guard:
         self.left -= 1.0
         return True
 
-    def _is_small(self, headers: list[tuple[bytes, bytes]]) -> bool:
-        """Whether a body has a length that is allowed, to which the server holds it."""
-        said = dict(headers)
-        length = said.get(b"content-length", b"")
-        if b"transfer-encoding" in said:  # in pieces, of which a length says nothing
-            return False
-        return length.isdigit() and int(length) <= self.largest_body
-
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Let a request in, or say why not."""
         if scope["type"] == "lifespan":
@@ -102,53 +96,39 @@ class Guard:
                 log.exception("%.10s %.200r failed", method, scope["path"])
             if not code:
                 words = f"the server failed, and its log says where: {type(error).__name__}"
-                await _refuse(heard, 500, words, (b"connection", b"close"))
+                await _refusal(500, words, connection="close")(scope, receive, heard)
         if code:
             self.counts.answered(scope, method, code, perf_counter() - begun, body)
 
     async def _admit(self, scope: Any, receive: Any, send: Any) -> None:
-        """Let a request in unless it lacks the token, has no room or is too large, in this order.
+        """Let a request in unless it lacks the token or there is no room for it.
 
-        Nothing that a stranger sends is read, and no stranger spends of the rate.
+        Nothing that a stranger sends is read, and no stranger spends of the rate. A body is read
+        by the application, as far as it may go.
         """
-        reads, headers = scope["method"] == "GET", scope["headers"]
-        if not (reads and scope["path"] in OPEN_TO_ALL):
-            if not self.knows(headers):
-                bearer = b"www-authenticate", b"Bearer"
-                await _refuse(send, 401, "this needs the token: Authorization: Bearer ...", bearer)
+        if not (scope["method"] == "GET" and scope["path"] in OPEN_TO_ALL):
+            if not self.knows(scope["headers"]):
+                words = "this needs the token: Authorization: Bearer ..."
+                await _refusal(401, words, www_authenticate="Bearer")(scope, receive, send)
                 return
             if not self.has_room():
-                later = b"retry-after", b"1"
-                await _refuse(send, 429, "too many requests: wait a second", later)
+                words = "too many requests: wait a second"
+                await _refusal(429, words, retry_after="1")(scope, receive, send)
                 return
-        if reads or self._is_small(headers):
-            await self.app(scope, receive, send)
-            return
-        body = bytearray()
-        while True:
+        size = 0
+
+        async def bounded() -> Any:
+            nonlocal size
             message = await receive()
-            if message["type"] != "http.request":
-                return  # the client has gone
-            body += message.get("body", b"")
-            if len(body) > self.largest_body:
-                await _refuse(send, 413, f"a body has at most {self.largest_body} bytes")
-                return
-            if not message.get("more_body", False):
-                break
-        told = False
+            size += len(message.get("body", b""))
+            if size > self.largest_body:
+                raise HTTPException(413, f"a body has at most {self.largest_body} bytes")
+            return message
 
-        async def again() -> Any:
-            nonlocal told
-            if told:
-                return await receive()
-            told = True
-            return {"type": "http.request", "body": bytes(body), "more_body": False}
-
-        await self.app(scope, again, send)
+        await self.app(scope, bounded, send)
 
 
-async def _refuse(send: Any, code: int, words: str, *headers: tuple[bytes, bytes]) -> None:
-    body = json.dumps({"error": words}).encode()
-    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": code, "headers": [*head, *headers]})
-    await send({"type": "http.response.body", "body": body})
+def _refusal(code: int, words: str, **headers: str) -> JSONResponse:
+    """A response that says why, with headers by their names in Python."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return JSONResponse({"error": words}, code, named)
