@@ -9,27 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq.base.arrays import Array, exponent, flag, fraction, non_negative, positive
-from coldq.base.contractions import bounded_queue
 from coldq.base.errors import InvalidInput, WeakPrice, warn
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.fused import QueueRule, at_once
+from coldq.learners.fused import QueueRule
 from coldq.learners.learner import (
-    ONE,
-    Learner,
     Place,
     Shape,
     any_of,
-    finite_weights,
-    has_first,
     horizon_of,
 )
+from coldq.learners.queued import QueueLearner
 from coldq.learners.state import QueueState
 from coldq.slot.domains import diameter_of
-from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Power, Schedule, as_schedule, number_at, value_at
-from coldq.slot.step import solve
 from coldq.theory.a_priori import APrioriBounds, a_priori_bounds
 from coldq.theory.assumptions import DoublyBounded, WeightedStep, queues_of
 from coldq.theory.constants import Guarantee, RunConstants
@@ -39,7 +33,7 @@ BIBTEX = reference("wang2025coldq")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class COLDQ(Learner):
+class COLDQ(QueueLearner):
     """A per-slot convex step, weighted by a virtual queue bounded from below and from above.
 
     At the end of slot t, with f_t and g_t revealed (Algorithm 1 of the paper):
@@ -104,7 +98,6 @@ class COLDQ(Learner):
         bibtex=BIBTEX,
     )
 
-    state_type = QueueState
     domain: Domain
     alpha: Schedule
     eta: Array | Schedule
@@ -304,46 +297,17 @@ class COLDQ(Learner):
         gamma = np.broadcast_to(value_at(self.gamma, t)[..., None], (*t.shape, rows))
         return self.new_state(t, x, np.array(gamma), np.zeros(gamma.shape))
 
-    def update(
-        self, state: QueueState, feedback: Feedback, center: Place = None, played: Place = None
-    ) -> QueueState:
-        """The state of the next slot, from what slot t revealed. The old state stays as it was.
+    @property
+    def has_first_queue(self) -> bool:
+        """Whether Q_1 is what :meth:`init` gave: it is, gamma."""
+        return True
 
-        `center` takes the place of x_t in the step, though not where f_t and g_t are evaluated:
-        the mean of neighbours' decisions, see :class:`~coldq.Decentralised`. `played` takes its
-        place there, though not in the step: the decision that a late or measured feedback is about.
-
-        >>> import coldq
-        >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), alpha=1.0, eta=0.5, gamma=1.0)
-        >>> state = learner.init(0)
-        >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
-        array([0.5])
-        """
-        if center is None and (done := at_once(self, state, feedback, played)):
-            return done
-        gradient, g = self.observe(state, feedback, "queue", played)
-        t, z = state.t, self._center(state, center)
-
-        queue = bounded_queue(state.queue, g, ONE, self._eta(t), value_at(self.gamma, t))
-        if has_first(t):  # Q_1 = gamma
-            queue = np.where(t[..., None] == 1, state.queue, queue)
-
-        weights = finite_weights(queue)
-        step = solve(z, gradient, self.alpha(t), weights, feedback.constraint, self.domain)
-        return self.new_state(t + 1, step.x, queue, step.multipliers)
-
-    def _rule(self, t: Any) -> QueueRule:
-        """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
-        alpha, eta, gamma = number_at(self.alpha, t), self.eta, self.gamma
-        if type(t) is int and t == 1:  # Q_1 = gamma
-            return QueueRule(alpha)
+    def rule(self, t: Any) -> QueueRule:
+        """Algorithm 1's numbers for slot t; Q_1 is gamma."""
+        eta, gamma = self.eta, self.gamma
         if callable(eta) or callable(gamma):
             eta, gamma = self._eta(t), value_at(gamma, t)
-        return QueueRule(alpha, gain=1.0, eta=eta, floor=gamma)
-
-    def _caps(self, before: QueueState, after: QueueState) -> Array:
-        """The weights of the step between two states, which bound its multipliers."""
-        return after.queue
+        return QueueRule(number_at(self.alpha, t), gain=1.0, eta=eta, floor=gamma)
 
     def require_sound(self, state: QueueState) -> None:
         super().require_sound(state)

@@ -9,21 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq.base.arrays import Array, positive
-from coldq.base.contractions import bounded_queue
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, tracking_alpha
-from coldq.learners.fused import QueueRule, at_once
-from coldq.learners.learner import ONE, Algorithm, Place, Shape, any_of, finite_weights
+from coldq.learners.fused import QueueRule
+from coldq.learners.learner import Place, Shape
+from coldq.learners.queued import QueueLearner
 from coldq.learners.state import QueueState
-from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Schedule
-from coldq.slot.step import solve
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class COLDQDoubling(Algorithm):
+class COLDQDoubling(QueueLearner):
     """COLDQ that starts anew in the slots 1, 2, 4, 8, ..., each time for twice as many slots.
 
     The epoch that starts in slot T = 2^k has T slots and is Algorithm 1 for the horizon T. The
@@ -69,7 +67,6 @@ class COLDQDoubling(Algorithm):
         bibtex=BIBTEX,
     )
 
-    state_type = QueueState
     domain: Domain
     alpha: Schedule
     epsilon: Array
@@ -93,34 +90,13 @@ class COLDQDoubling(Algorithm):
         queue = np.array(np.broadcast_to(self.epsilon[..., None], (*t.shape, rows)))
         return self.new_state(t, x, queue, np.zeros(queue.shape))
 
-    def update(self, state: QueueState, feedback: Feedback, played: Place = None) -> QueueState:
-        """The state of the next slot."""
-        if done := at_once(self, state, feedback, played):
-            return done
-        gradient, g = self.observe(state, feedback, "queue", played)
-        t, x = state.t, state.x
+    def rule(self, t: Any) -> QueueRule:
+        """The numbers of slot t's epoch, in whose first slot the queue becomes gamma."""
         T = epoch(t)
         s, gamma = t - T + 1, self.epsilon * T
-
-        queue = bounded_queue(state.queue, g, ONE, 1.0 / T, gamma)
-        if any_of(s == 1):  # Q = gamma where an epoch starts
-            queue = np.where((s == 1)[..., None], gamma[..., None], queue)
-
-        weights = finite_weights(queue)
-        step = solve(x, gradient, self.alpha(s), weights, feedback.constraint, self.domain)
-        return self.new_state(t + 1, step.x, queue, step.multipliers)
-
-    def _rule(self, t: Any) -> QueueRule:
-        """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
-        T = epoch(t)
-        s, gamma = t - T + 1, self.epsilon * T
-        starts = s == 1  # then Q = gamma
+        starts = s == 1
         gain, eta = np.where(starts, 0.0, 1.0), np.where(starts, 1.0, 1.0 / T)
         return QueueRule(self.alpha(s), gain=gain, eta=eta, floor=gamma)
-
-    def _caps(self, before: QueueState, after: QueueState) -> Array:
-        """The weights of the step between two states, which bound its multipliers."""
-        return after.queue
 
     def require_sound(self, state: QueueState) -> None:
         super().require_sound(state)

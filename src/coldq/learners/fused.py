@@ -8,6 +8,7 @@ it finds what is wrong with the arguments, warns, and has other solvers where th
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from math import inf, prod
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy import int64, maximum
 
 from coldq.base.arrays import Array, all_finite, put
+from coldq.base.contractions import bounded_queue
 from coldq.base.errors import InvalidInput, StepFailed
 from coldq.learners.forecast_state import KIND, SINCE
 from coldq.learners.recent import Recent
@@ -27,6 +29,7 @@ from coldq.slot.step.residuals import listening, tell
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.api import (
     AFTER,
+    AHEAD,
     BEFORE,
     experts_step,
     queue_blocks_step,
@@ -38,12 +41,23 @@ from coldq.solver.simplices import steps_for
 from coldq.solver.threads import MIN_THREAD_WORK, fill_batch
 
 
-class QueueRule(NamedTuple):
-    """How the queue moves in a slot, and what rows weigh in its step: numbers, or arrays.
+class When(float, Enum):
+    """When a queue takes in a slot's violations: before or after the step, or before it and twice.
 
-    The queue becomes ``max{(1 - eta) queue + gain [g]_+, floor}``, ``BEFORE`` the step or, with g
-    at the new x, ``AFTER`` it; by the defaults it stays as it is. In the step, whose proximal
-    weight is alpha, rows weigh price times the queue, to which ``AHEAD`` adds its gain once more.
+    Each is the number that the core knows it by.
+    """
+
+    BEFORE_STEP = BEFORE
+    AFTER_STEP = AFTER
+    TWICE_BEFORE_STEP = AHEAD
+
+
+class QueueRule(NamedTuple):
+    """How a queue moves in a slot, and what rows weigh in its step: numbers, or arrays.
+
+    The queue becomes ``max{(1 - eta) queue + gain [g]_+, floor}``; by the defaults it stays as it
+    is. In the step, whose proximal weight is alpha, rows weigh price times the queue. Of a rule
+    ``TWICE_BEFORE_STEP`` the gain counts there once more.
     """
 
     alpha: Any
@@ -51,7 +65,17 @@ class QueueRule(NamedTuple):
     eta: Any = 0.0
     floor: Any = -inf
     price: Any = 1.0
-    when: float = BEFORE
+    when: When = When.BEFORE_STEP
+
+    def moved(self, queue: Array, g: Array) -> Array:
+        """The queue once it has taken in the values g."""
+        return bounded_queue(queue, g, self.gain, self.eta, self.floor)
+
+    def weights(self, queue: Array, g: Array | None = None) -> Array:
+        """What rows weigh in the step, by the queue and the values that count once more."""
+        if g is not None and self.when is When.TWICE_BEFORE_STEP:
+            queue = queue + self.gain[..., None] * np.maximum(g, 0.0)
+        return queue if type(self.price) is float else self.price[..., None] * queue
 
 
 AFFINE = 1.0  # the kind of dense rows, see :func:`~coldq.forecasts.kind_of`
@@ -99,9 +123,9 @@ def _revealed(learner: Any, state: Any, feedback: Any, played: Any) -> tuple[Any
 
 
 def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
-    """The next state of a learner with a ``_rule(t)``, or None: then the plain path is to be taken.
+    """The next state of a queue's learner, or None: then the plain path is to be taken.
 
-    The state has a queue and multipliers; the step starts at x_t, where g_t and the gradient are
+    The step starts at x_t, where g_t and the gradient are
     taken as well, unless another decision was `played`.
     """
     revealed = _revealed(learner, state, feedback, played)
@@ -132,8 +156,10 @@ def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
             now = t if t.ndim else t.item()
         else:
             return None
-        rule = learner._rule(now)
-        if rule.when == AFTER and g is not None:
+        rule = learner.rule(now)
+        if type(now) is int and now == 1 and learner.has_first_queue:
+            rule = QueueRule(rule.alpha, price=rule.price)
+        if rule.when is When.AFTER_STEP and g is not None:
             return None  # not known at the new x
         following, its_queue, multipliers, residual = update(
             x, played, vector, matrix, levels, A, rows.b, g, queue, *rule, *on
@@ -182,7 +208,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     try:
         if rows.A.shape[0] > MAX_NEWTON_ROWS:
             return None
-        alpha, gain, eta, floor, price, when = pool._rule(now)
+        alpha, gain, eta, floor, price, when = pool.rule(now)
         x, logs, points, queue, multipliers, residuals = experts_step(
             experts.x, experts.queue, alpha, state.x, state.log_weights, learner.kappa,
             float(learner.gradient == "shared"), vector, matrix, levels, rows.A, rows.b, gain, eta,

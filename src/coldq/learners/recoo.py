@@ -8,26 +8,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from coldq.base.arrays import Array, one_of, one_real, positive
-from coldq.base.contractions import bounded_queue
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.fused import QueueRule, at_once
-from coldq.learners.learner import Algorithm, Place, finite_weights, has_first
-from coldq.learners.state import QueueState
-from coldq.slot.feedback import Feedback
+from coldq.learners.fused import QueueRule, When
+from coldq.learners.queued import QueueLearner
 from coldq.slot.schedules import Power, Schedule, as_schedule, number_at
-from coldq.slot.step import solve
-from coldq.solver.api import AFTER
 from coldq.theory.assumptions import WeightedStep, queue_again
 from coldq.theory.constants import Guarantee, RunConstants
 
 READINGS = ("drift", "comparison")
-ZERO = np.zeros(())
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class RECOO(Algorithm):
+class RECOO(QueueLearner):
     """A per-slot convex step, weighted by a queue with a growing floor and no ceiling.
 
     Q_1 = 0, so that the first step ignores the constraints. At the end of slot t:
@@ -86,7 +80,6 @@ class RECOO(Algorithm):
         bibtex=reference("guo2022online"),
     )
 
-    state_type = QueueState
     domain: Domain
     alpha: Schedule
     gamma: Schedule
@@ -165,44 +158,19 @@ class RECOO(Algorithm):
 
         return WeightedStep(self.alpha, least, of_run)
 
-    def update(
-        self, state: QueueState, feedback: Feedback, center: Place = None, played: Place = None
-    ) -> QueueState:
-        """The state of the next slot; `center` takes the place of x_t in the step."""
-        if center is None and (done := at_once(self, state, feedback, played)):
-            return done
-        gradient = self.gradient_of(state, feedback, played)
-        t, queue, following = state.t, state.queue, state.t + 1
-        z = self._center(state, center)
-        alpha, gamma = self.alpha(t), self.gamma(t)
+    @property
+    def has_first_queue(self) -> bool:
+        """Whether Q_1 = 0 is the queue of slot 1, as the comparison has it."""
+        return self.reading == "comparison"
 
-        if self.reading == "drift":
-            self._require_rows(feedback, queue.shape)
-        else:
-            g = self.values_of(state, feedback, queue.shape, played)
-            queue = bounded_queue(queue, g, gamma, ZERO, self.eta(t))
-            if has_first(t):  # Q_1 = 0
-                queue = np.where(t[..., None] == 1, state.queue, queue)
-
-        weights = finite_weights(gamma[..., None] * queue)
-        step = solve(z, gradient, alpha, weights, feedback.constraint, self.domain)
-
-        if self.reading == "drift":
-            g = feedback.constraint.value(step.x)
-            queue = bounded_queue(queue, g, gamma, ZERO, self.eta(following))
-        return self.new_state(following, step.x, queue, step.multipliers)
-
-    def _rule(self, t: Any) -> QueueRule:
-        """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
+    def rule(self, t: Any) -> QueueRule:
+        """The numbers of slot t in the reading that was chosen."""
         alpha, gamma = number_at(self.alpha, t), number_at(self.gamma, t)
-        if self.reading == "drift":
-            eta = number_at(self.eta, t + 1)
-            return QueueRule(alpha, gain=gamma, floor=eta, price=gamma, when=AFTER)
-        if type(t) is int and t == 1:  # Q_1 = 0
-            return QueueRule(alpha, price=gamma)
-        return QueueRule(alpha, gain=gamma, floor=number_at(self.eta, t), price=gamma)
-
-    def _caps(self, before: QueueState, after: QueueState) -> Array:
-        """The weights of the step between two states, which bound its multipliers."""
-        queue = before.queue if self.reading == "drift" else after.queue
-        return self.gamma(before.t)[..., None] * queue
+        drifts = self.reading == "drift"
+        return QueueRule(
+            alpha,
+            gain=gamma,
+            floor=number_at(self.eta, t + 1 if drifts else t),
+            price=gamma,
+            when=When.AFTER_STEP if drifts else When.BEFORE_STEP,
+        )

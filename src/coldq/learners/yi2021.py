@@ -12,13 +12,11 @@ from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.fused import QueueRule, at_once
-from coldq.learners.learner import Learner, Place, finite_weights, horizon_of
+from coldq.learners.fused import QueueRule, When
+from coldq.learners.learner import horizon_of
+from coldq.learners.queued import QueueLearner
 from coldq.learners.state import QueueState
-from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Constant, Power, Schedule, as_schedule
-from coldq.slot.step import solve
-from coldq.solver.api import AHEAD
 from coldq.theory.assumptions import WeightedStep
 from coldq.theory.constants import Guarantee, RunConstants
 
@@ -26,7 +24,7 @@ LIPSCHITZ = ("vector", "rows")  # of which the theory's constant is
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Yi2021(Learner):
+class Yi2021(QueueLearner):
     """A per-slot convex step, weighted by the accumulated violation, the latest counted twice.
 
     q_0 = 0. At the end of slot t, with v = gamma_t [g_t(x_t)]_+ :
@@ -72,7 +70,6 @@ class Yi2021(Learner):
         bibtex=reference("yi2021regret"),
     )
 
-    state_type = QueueState
     domain: Domain
     alpha: Schedule
     gamma: Schedule
@@ -173,27 +170,14 @@ class Yi2021(Learner):
 
         return WeightedStep(lambda t: 1.0 / self.alpha(t), unknown, of_run)
 
-    def update(
-        self, state: QueueState, feedback: Feedback, center: Place = None, played: Place = None
-    ) -> QueueState:
-        """The state of the next slot; `center` is z, the mixture of neighbours' decisions."""
-        if center is None and (done := at_once(self, state, feedback, played)):
-            return done
-        gradient, g = self.observe(state, feedback, "queue", played)
-        t, z = state.t, self._center(state, center)
-
-        v = self.gamma(t)[..., None] * np.maximum(g, 0.0)
-        q = state.queue + v
-        qhat = q + v
-
-        weights = finite_weights(self.gamma(t + 1)[..., None] * qhat)
-        step = solve(z, gradient, 1.0 / self.alpha(t), weights, feedback.constraint, self.domain)
-        return self.new_state(t + 1, step.x, q, step.multipliers)
-
-    def _rule(self, t: Any) -> QueueRule:
-        """The same by its parameters in slot t, for :func:`~coldq.learners.fused.at_once`."""
-        gain, price = self.gamma(t), self.gamma(t + 1)
-        return QueueRule(1.0 / self.alpha(t), gain=gain, price=price, when=AHEAD)
+    def rule(self, t: Any) -> QueueRule:
+        """The numbers of slot t, whose violations weigh twice in its step."""
+        return QueueRule(
+            1.0 / self.alpha(t),
+            gain=self.gamma(t),
+            price=self.gamma(t + 1),
+            when=When.TWICE_BEFORE_STEP,
+        )
 
     def _caps(self, before: QueueState, after: QueueState) -> Array:
         """The weights of the step between two states, which bound its multipliers."""
