@@ -147,7 +147,7 @@ def test_public_names_have_docstrings_with_a_doctest() -> None:
 
 PLAIN = """
 import sys
-absent = "jinja2 markupsafe matplotlib plotly pyarrow pandas polars cvxpy networkx fastapi uvicorn"
+absent = "jinja2 markupsafe matplotlib pyarrow pandas polars cvxpy networkx fastapi uvicorn"
 sys.modules |= dict.fromkeys([*absent.split(), "prometheus_client", "IPython"])
 from coldq.cli.app import run
 sys.argv = ["coldq", *sys.argv[1:]]

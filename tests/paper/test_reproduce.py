@@ -154,7 +154,7 @@ def test_a_full_disk_is_refused_before_the_work(tmp_path, monkeypatch):
 
 def test_a_missing_package_is_named_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr("coldq.cli.needs.find_spec", lambda name: None)
-    with pytest.raises(coldq.InvalidInput, match=r"plotly.*pip install 'coldq\[report\]'"):
+    with pytest.raises(coldq.InvalidInput, match=r"matplotlib.*pip install 'coldq\[report\]'"):
         reproduce(FIGURES, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -14,7 +14,6 @@ import duckdb
 import matplotlib
 import numpy as np
 import pandas as pd
-import plotly
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -735,10 +734,6 @@ def test_limits_at_a_bound_are_within_reach() -> None:
 
 
 def test_tables_that_packages_ship_are_read_as_they_are(tmp_path) -> None:
-    stocks = Path(plotly.__file__).parent / "package_data" / "datasets" / "stocks.csv.gz"
-    names = ["GOOG", "AAPL", "AMZN", "FB", "NFLX", "MSFT"]
-    found = from_table(stocks, time="date", decide=names, shares="all", cost="*")
-    assert np.array_equal(found.loss.c, pacsv.read_csv(stocks).to_pandas()[names])
     longer = Path(matplotlib.get_data_path()) / "sample_data" / "Stocks.csv"
     keys = {"time": "Date", "decide": ["IBM", "AMZN"], "shares": "all", "cost": "*"}
     with pytest.raises(coldq.InvalidInput, match="has no number in row"):

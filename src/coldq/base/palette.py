@@ -7,20 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Look:
-    """A colour and a marker, by its name in Matplotlib and in Plotly: either alone identifies."""
+    """A colour and one of Matplotlib's markers: either alone identifies."""
 
     colour: str
     marker: str
-    symbol: str
 
 
 # Colours of Okabe and Ito, which stay apart for the colour-blind; their yellow is too pale on
 # white. Dashes are left to the published curves.
-BLUE = Look("#0072B2", "o", "circle")
-VERMILION = Look("#D55E00", "s", "square")
-GREEN = Look("#009E73", "^", "triangle-up")
-SKY = Look("#56B4E9", "D", "diamond")
-PURPLE = Look("#CC79A7", "v", "triangle-down")
-ORANGE = Look("#E69F00", "P", "cross")
-BLACK = Look("#000000", "X", "x")
+BLUE = Look("#0072B2", "o")
+VERMILION = Look("#D55E00", "s")
+GREEN = Look("#009E73", "^")
+SKY = Look("#56B4E9", "D")
+PURPLE = Look("#CC79A7", "v")
+ORANGE = Look("#E69F00", "P")
+BLACK = Look("#000000", "X")
 PALETTE = (BLUE, VERMILION, GREEN, SKY, PURPLE, ORANGE, BLACK)

@@ -9,7 +9,7 @@ from coldq.base.errors import InvalidInput
 from coldq.base.files import require_writable
 from coldq.evaluation.report.files import require_own_page
 
-REPORT_MODULES = ("jinja2", "matplotlib", "plotly", "pyarrow")
+REPORT_MODULES = ("jinja2", "matplotlib", "pyarrow")
 RESULT_MEGABYTES = 20.0  # of most results, with room to spare
 
 

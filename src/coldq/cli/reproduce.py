@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable
 from itertools import repeat
 from pathlib import Path
@@ -42,16 +43,18 @@ def reproduce(
         result = run_all(figures, seeds, quick=quick, done=done, processes=thread_count())
     try:
         with Processes(thread_count()) as executor:
-            list(executor.map(_write_figure, result.figures, repeat(out)))
+            pictures = ChainMap(*executor.map(_write_figure, result.figures, repeat(out)))
         write_claims(result, out / "claims.json")
-        write_page(result, out / "index.html")
+        write_page(result, out / "index.html", pictures)
     finally:  # whether it can be written or not
         show(result)
     return result
 
 
-def _write_figure(runs: FigureRuns, out: Path) -> None:
+def _write_figure(runs: FigureRuns, out: Path) -> dict[str, str]:
+    """Write a figure's pictures and traces; the pictures' addresses by name."""
     from coldq.paper.report.pictures import write_pictures
 
-    write_pictures(runs, out / "figures")
+    pictures = write_pictures(runs, out / "figures")
     write_traces(runs, out / "traces" / f"{runs.figure.key}.parquet")
+    return pictures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from coldq.evaluation.report.parts import Part, join
 
 
 def part(key: str) -> Part:
-    return Part(key, f"Title {key}", "", [(key, f"Section {key}")], f"<p>Part {key}</p>", {})
+    return Part(key, f"Title {key}", "", [(key, f"Section {key}")], f"<p>Part {key}</p>")
 
 
 def joined(path: Path) -> str:
@@ -32,13 +32,11 @@ def broken_parts() -> dict[str, str]:
         "another's": '{"name": "package", "version": "1.0"}',
         "a list": "[1]",
         "a text": '"<script>"',
-        "less": json.dumps({key: whole[key] for key in whole if key != "data"}),
+        "less": json.dumps({key: whole[key] for key in whole if key != "html"}),
         "more": json.dumps({**whole, "author": "another"}),
         "no text": json.dumps({**whole, "html": 3}),
         "no contents": json.dumps({**whole, "contents": 3}),
         "no pairs": json.dumps({**whole, "contents": [["old", "Old", "older"]]}),
-        "no data": json.dumps({**whole, "data": []}),
-        "no number": json.dumps({**whole, "data": {"old": float("nan")}}),
         "another's name": json.dumps({**whole, "key": "other"}),
     }
 
@@ -75,14 +73,9 @@ def test_a_page_is_joined_from_its_own_parts_alone(tmp_path: Path) -> None:
     assert "Part mine" not in joined(tmp_path / "index.html")
 
 
-def test_only_a_page_with_interactive_plots_carries_what_draws_them(tmp_path: Path) -> None:
-    still, lively = tmp_path / "still.html", tmp_path / "lively.html"
-    join(part("still"), still)
-    join(replace(part("lively"), data={"lively": {"floor": None}}), lively)
-    assert "<script" not in still.read_text(encoding="utf-8")
-    assert still.stat().st_size < 100_000
-    assert lively.read_text(encoding="utf-8").count("<script") >= 3
-    assert lively.stat().st_size > 1_000_000
+def test_a_page_carries_no_program(tmp_path: Path) -> None:
+    join(part("still"), tmp_path / "still.html")
+    assert "<script" not in (tmp_path / "still.html").read_text(encoding="utf-8")
 
 
 def test_a_whole_part_is_joined(tmp_path: Path) -> None:

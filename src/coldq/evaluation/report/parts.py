@@ -29,7 +29,7 @@ class Part:
     """What one command adds to the page.
 
     The first part on the page gives it `title` and `lead`. `contents` has the id and the title of
-    each of its sections, `html` the sections themselves, `data` what its interactive plots draw.
+    each of its sections, `html` the sections themselves.
     """
 
     key: str
@@ -37,21 +37,19 @@ class Part:
     lead: str
     contents: list[tuple[str, str]]
     html: str
-    data: dict[str, Any]
 
 
 def join(part: Part, path: Path) -> None:
     """Add a part to the page at `path`, or put it in the place of an older one of its key.
 
     The parts lie in a folder of the page's name, so that the next one can be joined to them. A file
-    there that is no whole part is named in a warning and left out. Only a page with interactive
-    plots carries the library that draws them.
+    there that is no whole part is named in a warning and left out.
 
     >>> import pathlib, tempfile
     >>> from coldq.evaluation.report.parts import Part, join
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
     >>> for key in ("b", "a"):
-    ...     join(Part(key, f"Title {key}", "", [], f"<p>Part {key}</p>", {}), path)
+    ...     join(Part(key, f"Title {key}", "", [], f"<p>Part {key}</p>"), path)
     >>> text = path.read_text(encoding="utf-8")
     >>> "<h1>Title a</h1>" in text, text.index("Part a") < text.index("Part b")
     (True, True)
@@ -65,17 +63,13 @@ def join(part: Part, path: Path) -> None:
             kept[older.key] = older
     order = [key for key in PART_ORDER if key in kept]
     order += sorted(kept.keys() - set(order))
-    data = {id: drawn for key in order for id, drawn in kept[key].data.items()}
     text = render(
         "page.html.jinja",
         style=Markup(text_of("page.css")),
-        plotly=_plotly() if data else "",
-        script=Markup(text_of("page.js")),
         parts=[{**asdict(kept[key]), "html": Markup(kept[key].html)} for key in order],
-        data=_json(data) if data else "",
         version=coldq.__version__,
     )
-    write_text(folder / f"{part.key}.json", json.dumps(asdict(part), allow_nan=False))
+    write_text(folder / f"{part.key}.json", json.dumps(asdict(part)))
     write_text(path, text)
 
 
@@ -96,33 +90,21 @@ def join_picture(
     html = render(
         template, name=name, title=own, suffixes=SUFFIXES, picture=as_address(picture), **context
     )
-    join(Part(name, title, lead, [(name, own)], html, {}), path)
-
-
-def _plotly() -> Markup:
-    """The library that draws interactive plots, 4.8 MB."""
-    from plotly.offline import get_plotlyjs
-
-    return Markup(get_plotlyjs())
+    join(Part(name, title, lead, [(name, own)], html), path)
 
 
 def _read(file: Path) -> Part | None:
     """The part in a file of its name."""
     try:
-        part = Part(**json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse))
+        part = Part(**json.loads(file.read_text(encoding="utf-8")))
         texts = [part.key, part.title, part.lead, part.html]
         texts += [text for id, title in part.contents for text in (id, title)]
-        whole = all(isinstance(text, str) for text in texts) and isinstance(part.data, dict)
-        if whole and part.key == file.stem:
+        if all(isinstance(text, str) for text in texts) and part.key == file.stem:
             return part
     except (OSError, ValueError, TypeError, RecursionError):
         pass
     warn(f"{file} is not a whole part of a report, so it is left out of the page", IgnoredFile)
     return None
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number that a page can draw")
 
 
 def render(template: str, package: str = "coldq.evaluation.report", **context: Any) -> str:
@@ -148,9 +130,3 @@ def render(template: str, package: str = "coldq.evaluation.report", **context: A
 def text_of(name: str, package: str = "coldq.evaluation.report") -> str:
     """The text of a file of a package."""
     return files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-def _json(value: Any) -> Markup:
-    """JSON that may stand inside a script element."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    return Markup(text.replace("<", "\\u003c"))

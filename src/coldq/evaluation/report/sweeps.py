@@ -49,7 +49,7 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
         sections.append(render("sweep-failures.html.jinja", found=found))
     title = found.title or "A sweep"
     lead = "Learners with many parameters: loss against violation, problem by problem."
-    join(Part("sweep", title, lead, contents, "\n".join(sections), {}), path)
+    join(Part("sweep", title, lead, contents, "\n".join(sections)), path)
 
 
 def latex(one: Answers) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import coldq
-from coldq.base.arrays import Array
 from coldq.evaluation.report.numbers import amount, number, superscripts
 from coldq.evaluation.report.parts import Part, join, render
 from coldq.evaluation.report.pictures import SUFFIXES
@@ -20,17 +19,8 @@ from coldq.paper import claims
 from coldq.paper.claims import FAILS, HOLDS, IN_PART, Quantity
 from coldq.paper.figures import Figure, Setting
 from coldq.paper.published import MEASURES, EndPoint
-from coldq.paper.report.curves import (
-    NO_VIOLATION,
-    Curve,
-    Look,
-    curves,
-    log_floor,
-    looks,
-    outside,
-    spans_magnitudes,
-)
-from coldq.paper.report.pictures import picture_name
+from coldq.paper.report.curves import Curve, curves
+from coldq.paper.report.pictures import above_floor, picture_name, queue_name
 from coldq.paper.reproduce import Reproduction
 from coldq.paper.runs import FigureRuns, Run
 
@@ -40,8 +30,7 @@ OUTCOMES = {
     IN_PART: ("in-part", "◐", "some of the measured quantities keep their limits"),
     FAILS: ("fails", "✗", "no measured quantity keeps its limit"),
 }
-NAMED_PACKAGES = ("numpy", "scipy", "cvxpy", "matplotlib", "plotly", "pyarrow")
-QUEUE_BINS = 200
+NAMED_PACKAGES = ("numpy", "scipy", "cvxpy", "matplotlib", "pyarrow")
 CONTENTS = {
     "queue": "The queue",
     "parameters": "Parameters",
@@ -51,8 +40,10 @@ CONTENTS = {
 }
 
 
-def write_page(result: Reproduction, path: Path) -> None:
+def write_page(result: Reproduction, path: Path, pictures: Mapping[str, str]) -> None:
     """Write the report as one file that loads nothing else; the same result gives the same bytes.
+
+    `pictures` are addresses of the figures by their names, as ``write_pictures`` returns them.
 
     >>> import pathlib, tempfile
     >>> from dataclasses import replace
@@ -61,15 +52,16 @@ def write_page(result: Reproduction, path: Path) -> None:
     >>> from coldq.paper.runs import run_figures
     >>> from coldq.problems import OnlineLinear
     >>> from coldq.paper.report.page import write_page
+    >>> from coldq.paper.report.pictures import write_pictures
     >>> short = (Setting("short", "X = [0, 1]^2", OnlineLinear(horizon=20)),)
     >>> runs = run_figures([replace(find("linear"), settings=short)], seeds=(0, 1))
     >>> result = Reproduction(runs, (), {}, seeds=(0, 1), seconds=1.0, stepping=None)
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
-    >>> write_page(result, path)
+    >>> write_page(result, path, write_pictures(*runs, path.parent / "figures"))
     >>> "Online linear programming" in path.read_text(encoding="utf-8")
     True
     """
-    sections = [_section(runs, result) for runs in result.figures]
+    sections = [_section(runs, result, pictures) for runs in result.figures]
     contents = [("claims", "Claims"), *((s["figure"].key, s["figure"].title) for s in sections)]
     seeds = len(result.seeds)
     part = Part(
@@ -80,7 +72,6 @@ def write_page(result: Reproduction, path: Path) -> None:
         f"with {seeds} seed{'' if seeds == 1 else 's'}, and what became of each claim.",
         contents=[*contents, *CONTENTS.items()],
         html=render("reproduction.html.jinja", "coldq.paper.report", **_context(result, sections)),
-        data={panel["id"]: panel["data"] for each in sections for panel in each["panels"]},
     )
     join(part, path)
 
@@ -100,15 +91,14 @@ def _context(result: Reproduction, sections: list[dict[str, Any]]) -> dict[str, 
     }
 
 
-def _section(runs: FigureRuns, result: Reproduction) -> dict[str, Any]:
+def _section(runs: FigureRuns, result: Reproduction, pictures: Mapping[str, str]) -> dict[str, Any]:
     figure = runs.figure
     ends = result.end_points.get(figure.key, ())
-    look = looks(run.entry.label for run in runs.runs)
     return {
         "figure": figure,
         "runs": runs,
         "verdicts": [v for v in result.verdicts if v.figure == figure.key],
-        "panels": [_panel(runs, setting, ends, look) for setting in figure.settings],
+        "panels": [_panel(runs, setting, ends, pictures) for setting in figure.settings],
         "parameters": _parameters(runs),
         "provenance": _provenance(figure),
         "seconds": sum(run.seconds for run in runs.runs),
@@ -116,67 +106,28 @@ def _section(runs: FigureRuns, result: Reproduction) -> dict[str, Any]:
 
 
 def _panel(
-    runs: FigureRuns, setting: Setting, ends: Sequence[EndPoint], look: dict[str, Look]
+    runs: FigureRuns, setting: Setting, ends: Sequence[EndPoint], pictures: Mapping[str, str]
 ) -> dict[str, Any]:
-    """One setting of a figure: what its plots draw, and what its tables say."""
+    """One setting of a figure: its pictures, and what its tables say."""
     figure, own = runs.figure, runs.of(setting)
-    drawn = {measure: curves(runs, setting, measure) for measure in MEASURES}
-    words = {"loss": figure.loss_label, "violation": figure.violation_label}
-    queue = next((_queue(run) for run in own if run.above_floor is not None), None)
+    name, queue = picture_name(figure, setting), queue_name(figure, setting)
+    titles = {"loss": figure.loss_label, "violation": figure.violation_label}
+    alternatives = (
+        _alternative(titles[measure], setting, curves(runs, setting, measure))
+        for measure in MEASURES
+    )
     return {
-        "id": picture_name(figure, setting),
+        "id": name,
         "setting": setting,
         "seeds": len(own[0].trace.seeds),
         "horizon": own[0].trace.horizon,
-        "learners": [(curve, look[curve.label]) for curve in drawn["loss"]],
-        "plots": [
-            {
-                "measure": measure,
-                "title": words[measure],
-                "alternative": _alternative(words[measure], setting, drawn[measure]),
-                "logarithmic": _logarithmic(measure, drawn[measure]),
-                "outside": _outside(drawn[measure]),
-            }
-            for measure in MEASURES
-        ],
+        "picture": pictures[name],
+        "alternative": " ".join(alternatives),
+        "titles": titles.values(),
         "ends": [_end_row(run, figure, setting, ends) for run in own],
-        "queue": queue,
-        "data": {
-            "t": _brief(drawn["loss"][0].t),
-            "learners": [
-                {"label": c.label, "colour": look[c.label].colour, "symbol": look[c.label].symbol}
-                for c in drawn["loss"]
-            ],
-            "measures": {measure: _measure(drawn[measure], words[measure]) for measure in MEASURES},
-            "queue": None if queue is None else queue["data"],
-        },
-    }
-
-
-def _logarithmic(measure: str, drawn: Sequence[Curve]) -> bool | None:
-    """Whether the axis begins logarithmic; None where it cannot be, as values are below zero."""
-    if log_floor(drawn) is None or any(
-        curve.mean[-1] < -NO_VIOLATION for curve in drawn if curve.plotted
-    ):
-        return None
-    return measure == "violation" and spans_magnitudes(drawn)
-
-
-def _measure(drawn: Sequence[Curve], label: str) -> dict[str, Any]:
-    return {
-        "label": label,
-        "floor": log_floor(drawn),
-        "curves": [
-            {
-                "mean": _brief(curve.mean),
-                "plotted": curve.plotted,
-                "band": [_brief(curve.low), _brief(curve.high)] if curve.seeds > 1 else None,
-                "published": None
-                if curve.published is None
-                else [_brief(values) for values in curve.published],
-            }
-            for curve in drawn
-        ],
+        "queue": next((_queue(run) for run in own if run.above_floor is not None), None),
+        "queue_picture": pictures.get(queue),
+        "names": [name, *([queue] if queue in pictures else [])],
     }
 
 
@@ -195,11 +146,6 @@ def _alternative(label: str, setting: Setting, drawn: Sequence[Curve]) -> str:
         f"Line plot of the {label} over {drawn[0].t[-1]:,.0f} slots, {setting.title}, {kind}. "
         f"{'; '.join(ends)}."
     )
-
-
-def _outside(drawn: Sequence[Curve]) -> str:
-    """Which curves end outside the frame that fits the paper's learners."""
-    return ", ".join(f"{c.label} (ends at {number(c.mean[-1])})" for c in outside(drawn))
 
 
 def _end_row(
@@ -227,31 +173,12 @@ def _end_row(
 
 
 def _queue(run: Run) -> dict[str, Any]:
-    """How often the queue left its floor, and how far: its largest value in every stretch of slots.
-
-    The queue leaves the floor for a few slots at a time, which a choice of slots would miss.
-    """
-    assert run.trace.queue is not None
-    assert run.above_floor is not None
-    above = (run.trace.queue - run.trace.learner.gamma).max(axis=-1)
-    begins = np.unique(np.linspace(0, run.trace.horizon, QUEUE_BINS, endpoint=False).astype(int))
-    stretches = np.maximum.reduceat(above, begins, axis=1)
+    """How often the queue left its floor, and how far."""
     return {
-        "label": run.entry.label,
         "gamma": float(np.max(run.trace.learner.gamma)),
         "slots": run.above_floor,
-        "largest": float(above.max()),
-        "data": {
-            "t": _brief(np.append(begins + 1.0, run.trace.horizon)),
-            "mean": _brief(_closed(stretches.mean(axis=0))),
-            "largest": _brief(_closed(stretches.max(axis=0))),
-        },
+        "largest": float(above_floor(run).max()),
     }
-
-
-def _closed(values: Array) -> Array:
-    """Steps with the end of the last one."""
-    return np.append(values, values[-1])
 
 
 def _parameters(runs: FigureRuns) -> list[tuple[str, str, str]]:
@@ -322,8 +249,3 @@ def gauge(quantity: Quantity) -> dict[str, float] | None:
         "from": 0.0 if quantity.sign == "at most" else place(min(limits)),
         "to": 100.0 if quantity.sign == "at least" else place(max(limits)),
     }
-
-
-def _brief(values: Array) -> list[float]:
-    """Six digits are more than a screen shows."""
-    return [float(f"{value:.6g}") for value in values]

@@ -12,8 +12,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import StrMethodFormatter
 
+from coldq.base.arrays import Array
+from coldq.base.palette import BLUE, SKY
 from coldq.evaluation.report.numbers import number, superscripts
-from coldq.evaluation.report.pictures import new_canvas, write_picture
+from coldq.evaluation.report.pictures import as_address, new_canvas, write_picture
 from coldq.paper.figures import Figure, Setting
 from coldq.paper.report.curves import (
     Curve,
@@ -25,10 +27,12 @@ from coldq.paper.report.curves import (
     outside,
     spans_magnitudes,
 )
-from coldq.paper.runs import FigureRuns
+from coldq.paper.runs import FigureRuns, Run
 
 PICTURE_INCHES = (7.0, 3.1)
+QUEUE_INCHES = (7.0, 1.8)
 MARKER_COUNT = 7
+QUEUE_STRETCHES = 200  # of slots, of which the largest queue is drawn
 
 
 def picture_name(figure: Figure, setting: Setting) -> str:
@@ -42,11 +46,16 @@ def picture_name(figure: Figure, setting: Setting) -> str:
     return f"{figure.key}-{setting.key}"
 
 
-def write_pictures(runs: FigureRuns, folder: Path) -> None:
-    """Write one PNG, of 300 dots an inch, and one PDF for every setting of the figure.
+def queue_name(figure: Figure, setting: Setting) -> str:
+    """The files of the queue in one setting of a figure."""
+    return f"{picture_name(figure, setting)}-queue"
+
+
+def write_pictures(runs: FigureRuns, folder: Path) -> dict[str, str]:
+    """Write one PNG, of 300 dots an inch, and one PDF for every setting; their addresses by name.
 
     Two panels, loss and violation: means over seeds, their range shaded, the published curves
-    dashed.
+    dashed. Where COLDQ's queue left its floor, a picture of its own shows how far.
 
     >>> import pathlib, tempfile
     >>> from dataclasses import replace
@@ -57,12 +66,53 @@ def write_pictures(runs: FigureRuns, folder: Path) -> None:
     >>> short = (Setting("short", "X = [0, 1]^2", OnlineLinear(horizon=20)),)
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> (runs,) = run_figures([replace(find("linear"), settings=short)], seeds=(0,))
-    >>> write_pictures(runs, folder)
+    >>> list(write_pictures(runs, folder))
+    ['linear-short']
     >>> sorted(path.name for path in folder.iterdir())
     ['linear-short.pdf', 'linear-short.png']
     """
+    found = {}
     for setting in runs.figure.settings:
-        write_picture(folder / picture_name(runs.figure, setting), _draw, runs, setting)
+        name = picture_name(runs.figure, setting)
+        found[name] = as_address(write_picture(folder / name, _draw, runs, setting))
+        for run in runs.of(setting):
+            if run.above_floor is not None and run.above_floor.any():
+                name = queue_name(runs.figure, setting)
+                found[name] = as_address(write_picture(folder / name, _draw_queue, run))
+    return found
+
+
+def above_floor(run: Run) -> Array:
+    """By how much the largest queue of each seed and slot is above its floor, (S, T)."""
+    assert run.trace.queue is not None
+    return (run.trace.queue - run.trace.learner.gamma).max(axis=-1)
+
+
+def queue_steps(run: Run) -> tuple[np.ndarray, Array]:
+    """Where stretches of slots begin, and the largest queue above its floor in each, of each seed.
+
+    The queue leaves the floor for a few slots at a time, which a choice of slots would miss.
+    """
+    T = run.trace.horizon
+    begins = np.unique(np.linspace(0, T, QUEUE_STRETCHES, endpoint=False).astype(int))
+    return begins, np.maximum.reduceat(above_floor(run), begins, axis=1)
+
+
+def _draw_queue(run: Run) -> Canvas:
+    canvas, (begins, largest) = new_canvas(*QUEUE_INCHES), queue_steps(run)
+    axes, edges = canvas.subplots(), np.append(begins + 1, run.trace.horizon)
+    greatest = largest.max(axis=0)
+    axes.stairs(
+        greatest, edges, fill=True, color=SKY.colour, alpha=0.3, label="largest of the seeds"
+    )
+    axes.stairs(largest.mean(axis=0), edges, color=BLUE.colour, label="mean of the seeds")
+    axes.set_title("largest queue − γ", loc="left")
+    axes.set_xlabel("slot t")
+    axes.set_xlim(1, run.trace.horizon)
+    axes.set_ylim(bottom=0.0)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return canvas
 
 
 def _draw(runs: FigureRuns, setting: Setting) -> Canvas:

@@ -51,7 +51,7 @@ def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> N
     )
     lead = "How fast regret and violation grow, beside what the paper's two tables claim."
     contents = [("rates", "Growth rates")]
-    join(Part("rates", "COLDQ's rates, measured", lead, contents, html, {}), path)
+    join(Part("rates", "COLDQ's rates, measured", lead, contents, html), path)
 
 
 def _draw(chosen: list[Cell], title: str) -> Canvas:
