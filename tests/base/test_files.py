@@ -10,14 +10,8 @@ from pathlib import Path
 import pytest
 
 import coldq
-from coldq.base.files import (
-    STALE,
-    is_unfinished,
-    read_parquet,
-    require_writable,
-    whole_file,
-    write_parquet,
-)
+from coldq.base.files import STALE, is_unfinished, require_writable, whole_file
+from coldq.base.tabular import read_parquet, write_parquet
 from coldq.evaluation.report.files import write_text
 
 

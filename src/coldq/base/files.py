@@ -55,22 +55,6 @@ def whole_file(path: Path, through: Path | None = None) -> Iterator[Path]:
                 temporary.unlink(missing_ok=True)
 
 
-def write_parquet(table: Any, path: Path, through: Path | None = None) -> None:
-    """Write a table of Arrow's as a `whole_file`; Arrow itself opens no name that is not UTF-8."""
-    import pyarrow.parquet as pq
-
-    with whole_file(path, through) as temporary, temporary.open("wb") as file:
-        pq.write_table(table, file)
-
-
-def read_parquet(path: Path) -> Any:
-    """A table of Arrow's."""
-    import pyarrow.parquet as pq
-
-    with path.open("rb") as file:
-        return pq.read_table(file)
-
-
 def named_file(path: Any) -> Path:
     """The path itself; raise unless it can name a file.
 

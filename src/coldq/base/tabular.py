@@ -1,17 +1,19 @@
-"""Columns of equal length as a table of pandas, Polars or Arrow."""
+"""Columns of equal length as a table of pandas, Polars or Arrow, and in parquet files."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coldq.base.arrays import Array
 from coldq.base.errors import installed
+from coldq.base.files import whole_file
 
 
 class Tabular:
-    """What is a table: it says its columns, and is handed out in the form that is asked for.
+    """A value with columns, which is handed out as a table of the library that is asked for.
 
     >>> import numpy as np
     >>> from coldq.base.tabular import Tabular
@@ -52,4 +54,20 @@ def numbered(name: str, values: Array) -> dict[str, Array]:
 
 def library(name: str) -> Any:
     """A library that only tables and pictures need; raise if it is not installed."""
-    return installed(name, f"this table needs {name}: install it with pip install 'coldq[tables]'")
+    package = name.partition(".")[0]
+    words = f"this table needs {package}: install it with pip install 'coldq[tables]'"
+    return installed(name, words)
+
+
+def write_parquet(table: Any, path: Path, through: Path | None = None) -> None:
+    """Write a table of Arrow's as a :func:`~coldq.base.files.whole_file`."""
+    parquet = library("pyarrow.parquet")
+    # Arrow itself opens no name that is not UTF-8.
+    with whole_file(path, through) as temporary, temporary.open("wb") as file:
+        parquet.write_table(table, file)
+
+
+def read_parquet(path: Path) -> Any:
+    """A table of Arrow's, from a file that `write_parquet` wrote."""
+    with path.open("rb") as file:
+        return library("pyarrow.parquet").read_table(file)

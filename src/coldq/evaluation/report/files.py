@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coldq.base.errors import InvalidInput
-from coldq.base.files import whole_file, write_parquet
+from coldq.base.files import whole_file
+from coldq.base.tabular import write_parquet
 
 if TYPE_CHECKING:
     from coldq.evaluation.comparison import Comparison

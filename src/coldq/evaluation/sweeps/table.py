@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coldq.base.errors import NotReadable
-from coldq.base.files import read_parquet, write_parquet
 from coldq.base.notebook import html_table
-from coldq.base.tabular import Tabular, library
+from coldq.base.tabular import Tabular, library, read_parquet, write_parquet
 from coldq.evaluation.sweeps.task import BEST, MEASURES
 from coldq.evaluation.tasks.store import Store
 

@@ -24,7 +24,8 @@ from coldq.base.errors import (
     WorkerLost,
     warn,
 )
-from coldq.base.files import locked, read_parquet, require_writable, whole_file
+from coldq.base.files import locked, require_writable, whole_file
+from coldq.base.tabular import read_parquet
 from coldq.evaluation.tasks.executors import do_all, needed
 from coldq.evaluation.tasks.library import library_digest
 
