@@ -377,7 +377,7 @@ def test_feedback_with_other_rows_than_an_agent_has_is_shown_as_unknown() -> Non
 def test_an_agent_at_work_for_long_holds_up_no_metrics(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coldq.serve.metrics.LOCK_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("coldq.agent.metrics.LOCK_TIMEOUT_SECONDS", 0.05)
     with client() as server:
         for name in ("busy", "pump"):
             server.put(f"/agents/{name}", json=MADE)
@@ -518,7 +518,7 @@ def test_a_disk_that_hangs_is_not_ready_and_one_probe_waits_for_it(
 def test_metrics_have_few_series_however_many_agents_and_rows_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("coldq.serve.metrics.MAX_SERIES", 60)
+    monkeypatch.setattr("coldq.agent.metrics.MAX_SERIES", 60)
     learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=100)
     rows = coldq.Affine(np.ones((50, 2)), np.ones(50))
     with client() as server:

@@ -18,7 +18,6 @@ import pytest
 import coldq
 from coldq.agent.metrics import Collector
 from coldq.serve.counts import Counts
-from coldq.serve.metrics import AgentsCollector
 from tests.agent.feeds import LEARNER, revealed
 from tests.processes import HANGING
 from tests.serve import curl
@@ -61,7 +60,7 @@ def test_the_dashboard_asks_for_what_there_is() -> None:
     counts = Counts()
     counts.answered({"path": "/live"}, "GET", 200, 0.001, b"")
     counts.committed(0.001, False)
-    counts.registry.register(AgentsCollector({"margin": agent, "queue": other}))
+    counts.registry.register(Collector({"margin": agent, "queue": other}))
     text = prometheus_client.generate_latest(counts.registry).decode()
     there = set(re.findall(r"^(\w+)[ {]", text, re.MULTILINE))
     board = json.loads((DOCS / "grafana-agents.json").read_text())

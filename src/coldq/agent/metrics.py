@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from coldq.base.errors import installed
+
+LOCK_TIMEOUT_SECONDS = 0.25  # for agents at work, all together
+MAX_COLLECT_SECONDS = 0.6  # Prometheus waits ten
+MAX_SERIES = 10_000  # of all agents together
+MAX_ROWS_OF_AGENT = 20  # constraints of an agent that have series of their own
+log = logging.getLogger("coldq.agent")
 
 COUNTERS = {
     "applied": "Rounds whose feedback was applied.",
@@ -40,7 +48,9 @@ class Collector:
     """A collector of prometheus_client that looks at agents when it is asked, never before.
 
     `agents` is a mapping of names to agents, or a function that gives one. So nothing is counted
-    while an agent decides and observes.
+    while an agent decides and observes. They are looked at by name, as long as there is time and
+    there are not too many series. An agent that fails, or is at work for long, as where its disk
+    hangs, is logged and left out, the others are shown.
 
     >>> import coldq, prometheus_client
     >>> from coldq.agent.metrics import Collector
@@ -50,6 +60,8 @@ class Collector:
     >>> registry.register(Collector({"pump": agent}))
     >>> float(registry.get_sample_value("coldq_agent_applied_total", {"agent": "pump"}))
     1.0
+    >>> registry.get_sample_value("coldq_agents_left_out")
+    0
     """
 
     def __init__(self, agents: Mapping[str, Any] | Callable[[], Mapping[str, Any]]) -> None:
@@ -65,11 +77,34 @@ class Collector:
 
     def collect(self) -> Iterator[Any]:
         """All metrics, each with the name of its agent."""
+        from prometheus_client.core import GaugeMetricFamily
+
         found = families()
-        for name, agent in self._agents().items():
-            for key, labels, value in samples(name, agent):
+        agents, begun = self._agents(), monotonic()
+        shown, series, busy = 0, 0, ""
+        for name in sorted(agents):
+            gone, agent = monotonic() - begun, agents[name]
+            if series >= MAX_SERIES or gone > MAX_COLLECT_SECONDS:
+                break
+            if not agent._lock.acquire(timeout=max(0.0, LOCK_TIMEOUT_SECONDS - gone)):
+                busy = busy or name
+                continue
+            try:
+                values = list(samples(name, agent))
+            except Exception as error:
+                log.error("agent %s has no metrics: %r", name, error)
+                continue
+            finally:
+                agent._lock.release()
+            shown, series = shown + 1, series + len(values)
+            for key, labels, value in values:
                 found[key].add_metric(labels, value)
+        if busy:
+            log.warning("agent %s is at work, and left out of the metrics", busy)
         yield from found.values()
+        yield GaugeMetricFamily("coldq_agents_resident", "Agents that are open.", len(agents))
+        words = "Those of them that are not shown here."
+        yield GaugeMetricFamily("coldq_agents_left_out", words, len(agents) - shown)
 
 
 def families() -> dict[str, Any]:
@@ -91,10 +126,9 @@ def families() -> dict[str, Any]:
 
 
 def samples(name: str, agent: Any) -> Iterator[tuple[str, list[str], float]]:
-    """Samples of an agent: the key of a family, labels and a value."""
-    with agent._lock:  # all at one moment: what was skipped is what is left of them
-        latest, state = agent._latest, agent._state
-        flying, waiting = len(agent._open), len(agent._held)
+    """Samples of an agent, whose lock is held: the key of a family, labels and a value."""
+    latest, state = agent._latest, agent._state
+    flying, waiting = len(agent._open), len(agent._held)
     applied = int(np.max(state.t, initial=1)) - 1
     yield "applied", [name], applied
     yield "skipped", [name], latest - applied - flying - waiting
@@ -106,6 +140,7 @@ def samples(name: str, agent: Any) -> Iterator[tuple[str, list[str], float]]:
             yield key, [name], float(np.max(getattr(state, key), initial=0.0))
     for column, array in agent.history(last=1).columns.items():
         key, _, row = column.rpartition("_")
-        if len(array) and (column in LAST_GAUGES or key in ROW_GAUGES):
-            value = float(np.mean(array))
-            yield (column, [name], value) if column in LAST_GAUGES else (key, [name, row], value)
+        if len(array) and column in LAST_GAUGES:
+            yield column, [name], float(np.mean(array))
+        elif len(array) and key in ROW_GAUGES and int(row) <= MAX_ROWS_OF_AGENT:
+            yield key, [name, row], float(np.mean(array))

@@ -24,6 +24,7 @@ from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 
 from coldq.agent import Agent, OtherFeedback
+from coldq.agent.metrics import Collector
 from coldq.base.errors import Error, InUse, NotReadable, NotWritten, hearing
 from coldq.serve.agents import (
     MAX_CONSTRAINTS,
@@ -36,7 +37,6 @@ from coldq.serve.agents import (
 from coldq.serve.counts import Counts
 from coldq.serve.direct import DirectRoute, Message
 from coldq.serve.guard import OPEN_TO_ALL, Guard
-from coldq.serve.metrics import AgentsCollector
 from coldq.serve.readiness import Readiness
 from coldq.serve.requested import part_of_feedback
 from coldq.slot.feedback import Forecast
@@ -151,7 +151,7 @@ def create_app(
     """
     counts = Counts()
     agents = Agents(folder, resident, committed=counts.committed)
-    counts.registry.register(AgentsCollector(agents.resident_agents))
+    counts.registry.register(Collector(agents.resident_agents))
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
