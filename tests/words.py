@@ -22,7 +22,7 @@ WORDS = {
     r"clash(es|ed|ing)?": "conflict, infeasible",
     r"corners?|kinks?|kinked": "vertex, breakpoint",
     r"faces?": "active set, working set",
-    r"enforced rows?|rows? hard": "enforced row",
+    r"hard rows?|rows? hard": "enforced row",
     r"headrooms?": "safety margin",
     r"least zero": "non_negative",
     r"long numbers?|pairs of doubles": "double-double",
