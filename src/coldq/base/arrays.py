@@ -51,7 +51,7 @@ def real_array(name: str, value: ArrayLike, core: int, *, finite: bool = True) -
 
 
 def _taken(name: str, value: ArrayLike, core: int) -> Array:
-    """The same of anything, its numbers unseen."""
+    """An array of anything, its numbers unseen."""
     given = value if type(value) is ndarray else as_array(name, value)
     if given.dtype.kind not in "fiub":
         raise InvalidInput(f"{name} must be real numbers, but is of type {given.dtype}")

@@ -189,7 +189,7 @@ class UnlikelyUnits(UserWarning):
 
 
 class Inexact(UserWarning):
-    """A per-slot problem was solved to fewer digits than promised, but to six at least.
+    """A per-slot problem was solved to fewer digits than its method guarantees, but at least six.
 
     The best answer is taken, and `Step.residual` says what it is worth. Below six digits it is an
     error, :class:`StepFailed`.

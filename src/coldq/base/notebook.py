@@ -86,7 +86,7 @@ def track(items: Sequence[Item], words: str, shown: bool | None = None) -> Itera
 def track_all(
     items: Iterable[Item], total: int, words: str, shown: bool | None = None
 ) -> Iterator[Item]:
-    """The same of items that come one by one, of which there will be `total`."""
+    """Show a bar for items that come one by one, of which there will be `total`."""
     if not (watched() if shown is None else shown):
         yield from items
         return

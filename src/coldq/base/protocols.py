@@ -68,7 +68,7 @@ class Domain(Protocol):
         ...
 
 
-class Corners(Protocol):
+class Bounds(Protocol):
     """What everybody may ask of a box."""
 
     @property
@@ -86,7 +86,7 @@ class Region(Domain, Protocol):
     """What bounds may ask of a domain besides, in closed form; all of the library's answer."""
 
     @property
-    def around(self) -> Corners:
+    def around(self) -> Bounds:
         """The smallest box around it that is known; of a box, itself."""
         ...
 

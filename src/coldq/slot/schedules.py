@@ -56,7 +56,7 @@ class Power(Value):
 @describable
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Constant(Value):
-    """The same positive number in every slot, or an array of them over leading axes.
+    """A positive number for every slot, or an array of them over leading axes.
 
     >>> from coldq.slot.schedules import Constant
     >>> Constant(3.0)(17)
@@ -115,8 +115,7 @@ def value_at(parameter: Any, t: ArrayLike) -> Array:
 
 
 def number_at(parameter: Any, t: Any) -> Any:
-    """The same, in less time where a power of one whole number is asked for: NumPy's, or a root,
-    whose bits are known."""
+    """A power of one whole number, in less time: NumPy's, or a root, whose bits are known."""
     if type(parameter) is Power and type(t) is int:
         grown: Any = sqrt(t) if parameter._root else power(float(t), parameter.exponent)
         return grown * parameter._factor

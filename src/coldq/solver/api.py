@@ -53,7 +53,7 @@ class Status(IntEnum):
 
     @classmethod
     def of(cls, residual: float) -> Status:
-        """That of an answer which proves nothing."""
+        """The status of an answer which proves nothing, by its residual."""
         if residual <= TOLERANCE:
             return cls.OPTIMAL
         return cls.INEXACT if residual <= MAX_RESIDUAL else cls.FAILED

@@ -54,7 +54,7 @@ class InBall(NamedTuple):
 
     @classmethod
     def at(cls, first: int, center: Array, radius: Array) -> InBall:
-        """That of the coordinates from `first` on."""
+        """The ball of the coordinates from `first` on."""
         return cls(slice(first, first + center.size), center, float(radius))
 
     @property
@@ -95,7 +95,7 @@ def run_ball(problem: BallProblem) -> Step:
 
 
 def run_balls(plain: AffineProblem, balls: list[Any]) -> Step:
-    """The same with several balls, each of some coordinates, beside bounds of the others."""
+    """The answers with several balls, each of some coordinates, beside bounds of the others."""
     x, found, residual = run_curved(as_curved(plain, balls))
     x, multipliers, residual = accepted(plain, balls, (x, found, residual))
     for where, one in members(plain, ~(residual <= TOLERANCE)):

@@ -216,7 +216,7 @@ def guessed(one: AffineProblem) -> Array | None:
 
 
 def explained(problem: AffineProblem, answer: Step, n: int) -> Step:
-    """The same x with smaller multipliers of the first n rows, where they are huge.
+    """Make the multipliers of the first n rows smaller, where they are huge; x stays.
 
     Where enforced rows tie with those of the domain no multiplier is too large to be optimal, but a
     huge one is no price for anybody. Those of independent rows are no larger than they must be.

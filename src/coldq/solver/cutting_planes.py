@@ -1,4 +1,4 @@
-"""Convex rows with kinks: cutting planes.
+"""Cutting planes for convex rows that have no hessian, or no gradient everywhere.
 
 Every point visited gives each row an affine piece below it, and the step with these pieces is
 solved exactly, caps of groups included.
@@ -20,7 +20,7 @@ from coldq.solver.max_affine import (
     RIGHT_PIECES_RESIDUAL,
     Pieces,
     capped_sums,
-    pieces_clash,
+    pieces_conflict,
     plain_rows,
     solve_pieces,
     with_more_digits,
@@ -45,7 +45,7 @@ class Bundle(NamedTuple):
     rows: np.ndarray
 
 
-def certificate(member: Member, x: Array) -> float:
+def relative_gap(member: Member, x: Array) -> float:
     """The relative gap between the value at x and the least with the rows' tangents there."""
     g, J = values_at(member.rows, x)
     problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
@@ -123,7 +123,7 @@ def least_below(member: Member, problem: Pieces, mu: Array, nu: Array) -> float:
 
 
 def least_at_bounds(member: Member, x: Array, g: Array, J: Array) -> tuple[float, Array]:
-    """The same with the tangents at x and multipliers at their bounds, the lower ones or as the
+    """Lower bounds by the tangents at x and multipliers at their bounds, the lower ones or as the
     signs of g say, and these multipliers: rounding does not spoil them."""
     problem = cut_problem(member, J, J @ x - g, np.arange(g.size))
     paid = np.where((g > 0.0) & (member.high < np.inf), member.high, member.low)
@@ -164,7 +164,7 @@ def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces
 
 
 def cutting_planes(member: Member, known: Bundle, near: Array) -> tuple[Array, Array, float]:
-    """The answer by cuts, from the center, where rows often have their kinks, or from a point that
+    """The answer by cuts, from the center, where rows often have their breakpoints, or from a point that
     may be `near`: from the better of the two, and where that leads nowhere from the other.
 
     `known` are the pieces of rows that are nothing else.
@@ -230,7 +230,7 @@ def cuts_from(member: Member, known: Bundle, x: Array) -> tuple[Array, Array, fl
         x, mu, nu, exactly = solve_cuts(problem, x, asked)
         missed = 0 if exactly else missed + 1
         # Cuts lie below the rows: where even they conflict, the rows do.
-        if firm and asked and not exactly and pieces_clash(problem):
+        if firm and asked and not exactly and pieces_conflict(problem):
             return x, np.zeros(n), np.inf
         below = least_below(member, problem, mu, nu)
         memory = memory if below >= least else 2 * memory

@@ -61,7 +61,7 @@ def answers(
     problem: Problem, guess: Guess, known: bool = True, give: float = ENFORCED_COMPLIANCE
 ) -> Iterator[tuple[Guess, float]]:
     """x, the multipliers of rows without `lean`, and those of equalities, from several starts; with
-    each what pairs of doubles leave of the conditions.
+    each what double-double arithmetic leaves of the conditions.
 
     A guess of the same that is `known` to be near is where the first one begins. Enforced rows give
     way by so much of their terms.
@@ -123,7 +123,7 @@ def on_quadratic_rows(
 
 
 def without_dents(P: Array, price: Array) -> Array:
-    """The same matrices, convex beyond rounding, where their price is so high that this matters.
+    """The matrices, convex beyond rounding, where their price is so high that this matters.
 
     What rounding leaves of an eigenvalue that is zero may be negative, and more than the step's own
     curvature once it is priced.

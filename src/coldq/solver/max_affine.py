@@ -155,7 +155,7 @@ def solve_member(problem: Pieces, x: Array, mu: Array, nu: Array) -> tuple[Array
     if not np.isfinite(problem.y).all():
         return problem.y, 0.0 * problem.high, np.nan
     found = residual(problem, x, mu, nu)
-    if not found <= TOLERANCE and pieces_clash(problem):
+    if not found <= TOLERANCE and pieces_conflict(problem):
         return x, capped_sums(problem, mu), np.inf
     best = with_more_digits(problem, x, mu, nu, np.inf, enough=RIGHT_PIECES_RESIDUAL)
     x, mu, nu, found = (x, mu, nu, found) if found < best[3] else best
@@ -189,7 +189,7 @@ def with_more_digits(
 
 
 def as_affine_rows(problem: Pieces) -> tuple[Array, Array, Array]:
-    """x and multipliers where every group has one piece, from face to face in double-double: x may
+    """x and multipliers where every group has one piece, by the active set in double-double: x may
     be far beyond the size of all that is given."""
     y, A, b, group, low, high, plain, limit, lo, hi, lower, upper = problem
     found = active_set_extended(
@@ -202,7 +202,7 @@ def as_affine_rows(problem: Pieces) -> tuple[Array, Array, Array]:
     return found.x, found.multipliers[: b.size], found.multipliers[b.size :]
 
 
-def pieces_clash(problem: Pieces) -> bool:
+def pieces_conflict(problem: Pieces) -> bool:
     """Whether enforced groups and enforced plain rows have no common point in the box."""
     firm = np.isinf(problem.high)[problem.group]
     A = np.concatenate([problem.A[firm], problem.plain])

@@ -78,7 +78,7 @@ class Member(NamedTuple):
         return float(max(min(terms, max(1.0, abs(soft.objective(x, g)))), rounding, near))
 
     def softened(self, weight: Any) -> Member:
-        """The same with finite weights for enforced rows."""
+        """The instance with finite weights for enforced rows."""
         return self._replace(
             low=np.where(self.low == -np.inf, -weight, self.low),
             high=np.where(self.high == np.inf, weight, self.high),

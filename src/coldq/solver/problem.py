@@ -98,7 +98,7 @@ class AffineProblem(NamedTuple):
 
 
 class QuadraticProblem(NamedTuple):
-    """The same with ``x'P x / 2`` added to the first rows, those that P has, and no compliance."""
+    """Affine rows with ``x'P x / 2`` added to the first rows, those that P has, and no compliance."""
 
     center: Array
     gradient: Array
@@ -159,7 +159,7 @@ class Divided(NamedTuple):
         return np.minimum(np.maximum(z, self.lower), self.upper)
 
     def in_units(self, unit: float) -> Divided:
-        """The same with x, and so mu, in units of this many."""
+        """The instance with x, and so mu, in units of this many."""
         if unit == 1.0:
             return self
         y, A, *others = self

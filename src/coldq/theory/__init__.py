@@ -1,4 +1,4 @@
-"""What theory promises: COLDQ's theorems and corollaries as functions that return the bound.
+"""What is proved: COLDQ's theorems and corollaries as functions that return the bound.
 
 They live in :mod:`coldq.theory.bounds` and :mod:`coldq.theory.corollaries`.
 """

@@ -98,7 +98,7 @@ def a_priori_bounds(
     diameter: float | None = None,
     horizon: int | None = None,
 ) -> APrioriBounds:
-    """The promise of a learner; ``COLDQ.promise`` and ``COLDQExpert.promise`` call it.
+    """The bounds of a learner before a run; its ``a_priori_bounds`` calls this.
 
     Parameters
     ----------

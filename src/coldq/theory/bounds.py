@@ -1,4 +1,4 @@
-"""What theory promises: COLDQ's theorems and corollaries as functions that return the bound.
+"""What is proved: COLDQ's theorems and corollaries as functions that return the bound.
 
 Symbols: R the `diameter` of X, D the `gradient_bound`, G the `constraint_bound` on |g_t^n|, N the
 number of constraints, ``P = sum_t |x*_t - x*_{t-1}|`` the path length and

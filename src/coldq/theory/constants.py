@@ -72,7 +72,7 @@ class RunConstants:
         )
 
     def checked(self) -> RunConstants:
-        """The same with every number checked, so that a theorem need not look again."""
+        """These constants with every number checked, so that a theorem need not look again."""
         return replace(
             self,
             horizon=whole_number("horizon", self.horizon, 2),
@@ -87,7 +87,7 @@ class RunConstants:
         )
 
     def still(self) -> RunConstants:
-        """The same for decisions that never move."""
+        """These constants for decisions that never move."""
         return replace(self, path_length=0.0, moves=None)
 
 

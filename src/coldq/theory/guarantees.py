@@ -1,4 +1,4 @@
-"""All that theory promises for a run of a learner: the bounds of its parameters, side by side."""
+"""All bounds that are proved for a run of a learner, by its parameters, side by side."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def step_guarantees(
 def coldq_guarantees(
     alpha: Any, eta: Any, gamma: Any, constants: RunConstants
 ) -> tuple[Guarantee, ...]:
-    """All that theory promises for a run of COLDQ; see ``COLDQ.guarantees``.
+    """All bounds that are proved for a run of COLDQ; see ``COLDQ.guarantees``.
 
     Its weights are its queues, so that what holds for every step holds for its own.
     """
@@ -97,7 +97,7 @@ def coldq_guarantees(
 def expert_guarantees(
     pool: list[Any], kappa: Any, gamma: Any, constants: RunConstants
 ) -> tuple[Guarantee, ...]:
-    """All that theory promises for a run of COLDQ-Expert; see ``COLDQExpert.guarantees``."""
+    """All bounds that are proved for a run of COLDQ-Expert; see ``COLDQExpert.guarantees``."""
     constants, source = constants.checked(), "Corollary 3"
     steps = [steps_of(alpha, constants.horizon) for alpha in pool]
     regrets = tuple(

@@ -38,7 +38,7 @@ class Kind:
         return np.zeros(self.n_constraints, bool)
 
     def as_affine(self, dim: int) -> Affine | None:
-        """The same rows as a dense :class:`~coldq.Affine` in `dim` coordinates, if they are one."""
+        """These rows as a dense :class:`~coldq.Affine` in `dim` coordinates, if they are affine."""
         return None
 
     @classmethod

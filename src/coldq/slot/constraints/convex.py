@@ -81,7 +81,7 @@ class Convex(Kind):
         return replace(self, added=Added(rows))
 
     def member(self, where: tuple[int, ...], batch: tuple[int, ...]) -> Convex:
-        """That of one member of a batch."""
+        """The hessian of one member of a batch."""
         if self.added is None:
             return self
         rows = np.broadcast_to(self.added.rows, (*batch, self.n_constraints))[where]

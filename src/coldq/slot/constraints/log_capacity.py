@@ -120,7 +120,7 @@ class LogCapacity(Kind, Value):
 
     @classmethod
     def all_of(cls, several: Sequence[LogCapacity]) -> LogCapacity | None:
-        """That of the largest demand, if they differ in that alone."""
+        """The capacity with the largest demand, if they differ in that alone."""
         scale, rate = several[0].scale, several[0].rate
         for g in several:
             if not (np.array_equal(g.scale, scale) and np.array_equal(g.rate, rate)):

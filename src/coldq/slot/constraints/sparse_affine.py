@@ -111,7 +111,7 @@ class SparseAffine(AffineRows, Value):
         return np.broadcast_to(self.A.toarray(), (*batch, *self.shape))
 
     def dense(self) -> Affine:
-        """The same rows with all their zeros.
+        """These rows as a dense :class:`~coldq.Affine`, with all their zeros.
 
         >>> import coldq
         >>> from scipy import sparse

@@ -62,7 +62,7 @@ class Stacked(Kind):
 
     @cached_property
     def for_step(self) -> Affine | SparseAffine | None:
-        """The same rows as one constraint, where all are affine: a step takes it in their place."""
+        """One constraint of all rows, where all are affine: a step takes it in their place."""
         rows = [part for part in self.parts if part.n_constraints]
         if not rows or not all(isinstance(part, Affine | SparseAffine) for part in rows):
             return None

@@ -79,7 +79,7 @@ class Simplex(Domain):
 
     @property
     def vertices(self) -> Array | None:
-        """The corners, of shape ``(..., p, p)``; None under a cap, where they are too many."""
+        """The vertices, of shape ``(..., p, p)``; None under a cap, where they are too many."""
         if (self.cap < self.total).any():
             return None
         return self.total[..., None, None] * np.eye(self.dim)

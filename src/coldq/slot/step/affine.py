@@ -137,7 +137,7 @@ def better_on_blocks(
 
 
 def beside(slot: Slot, A: Any, blocks: Blocks) -> AffineProblem:
-    """The same with the sums of blocks as rows among the others."""
+    """The problem with the sums of blocks as rows among the others."""
     if not is_sparse(A):
         return slot.affine_problem()
     from scipy import sparse

@@ -1,7 +1,7 @@
 """Any convex rows, and stacks of several kinds.
 
 With hessians, quadratic models do; without, models from differences of the jacobian are tried. If
-those do not come with a certificate, for there may be kinks, cutting planes do.
+those do not come with a bound on their gap, as there may be breakpoints; cutting planes do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from coldq.slot.step.slot import Slot, bounds_of, one_way
 from coldq.slot.step.thin_quadratic import solve_thin_parts
 from coldq.solver.answer import CURVED_TOLERANCE, GAP_TOLERANCE, Step
 from coldq.solver.blas import on_one_thread
-from coldq.solver.cutting_planes import Bundle, certificate, cutting_planes
+from coldq.solver.cutting_planes import Bundle, cutting_planes, relative_gap
 from coldq.solver.models import Member, Moved, newton
 from coldq.solver.problem import members
 
@@ -94,7 +94,7 @@ def solve_member(member: Member, constraint: Any, exact: bool) -> tuple[Array, A
     p, x = member.center.size, np.clip(member.center, member.lower, member.upper)
     if p <= MAX_DIFFERENCED_COORDINATES and not isinstance(constraint, MaxAffine):
         x, multipliers, _ = newton(member, exact)
-        gap = certificate(member, x)
+        gap = relative_gap(member, x)
         if gap <= GAP_TOLERANCE:
             return x, multipliers, gap
     return cutting_planes(member, known_pieces(constraint, p), x)

@@ -29,7 +29,7 @@ def solve_max_affine(slot: Slot) -> Step:
 
 
 def solve_max_affine_parts(slot: Slot, parts: Sequence[Any]) -> Step:
-    """The same for a constraint that is a stack of affine and max-affine parts."""
+    """Solve a step whose constraint is a stack of affine and max-affine parts."""
     center, gradient, alpha, high, _, _, domain = slot
     lower, upper, enforced, _ = bounds_of(domain)
     low = slot.low

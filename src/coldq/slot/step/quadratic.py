@@ -27,7 +27,7 @@ def solve_quadratic(slot: Slot) -> Step:
 
 
 def solve_parts(slot: Slot, parts: list[Affine | QuadraticConstraint]) -> Step:
-    """The same for a constraint that is a stack of affine and quadratic parts."""
+    """Solve a step whose constraint is a stack of affine and quadratic parts."""
     lower, upper, enforced, shift = bounds = bounds_of(slot.domain)
     slot.require_one_way(parts)
     slot.require_fit()

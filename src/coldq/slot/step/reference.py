@@ -1,4 +1,4 @@
-"""The same per-slot problem in CVXPY, solved by Clarabel: slow, independent, the oracle of tests.
+"""The per-slot problem in CVXPY, solved by Clarabel: slow, independent, the oracle of tests.
 
 Needs ``pip install 'coldq[exact]'``.
 """
