@@ -164,8 +164,8 @@ def cut_problem(member: Member, A: Array, b: Array, group: np.ndarray) -> Pieces
 
 
 def cutting_planes(member: Member, known: Bundle, near: Array) -> tuple[Array, Array, float]:
-    """The answer by cuts, from the center, where rows often have their breakpoints, or from a point that
-    may be `near`: from the better of the two, and where that leads nowhere from the other.
+    """The answer by cuts, from the center, where rows often have their breakpoints, or from a point
+    that may be `near`: from the better of the two, and where that leads nowhere from the other.
 
     `known` are the pieces of rows that are nothing else.
     """

@@ -98,7 +98,7 @@ class AffineProblem(NamedTuple):
 
 
 class QuadraticProblem(NamedTuple):
-    """Affine rows with ``x'P x / 2`` added to the first rows, those that P has, and no compliance."""
+    """Affine rows with ``x'P x / 2`` added to the first ones, those of P, and no compliance."""
 
     center: Array
     gradient: Array
