@@ -150,7 +150,7 @@ BOX = coldq.Box(0.0, 1.0, dim=3)
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: coldq.Box(0.0, 1.0), "Box needs dim=p"),
+        (lambda: coldq.Box(0.0, 1.0), "dim must be given"),
         (lambda: coldq.Box(0.0, 1.0, dim=0), "dim must be a whole number, at least 1"),
         (lambda: coldq.Box([0.0, 2.0], 1.0), r"domain is empty: lower = 2.0 .* at index \(1,\)"),
         (lambda: coldq.Box(NAN, 1.0, dim=1), "lower must not be NaN"),

@@ -172,7 +172,7 @@ def test_a_gradient_that_is_no_number_within_the_domain_is_named() -> None:
 def test_a_batch_of_domains_is_refused_where_each_takes_a_search_of_its_own() -> None:
     loss = coldq.Smooth(lambda x: x @ x, lambda x: 2.0 * x)
     learner = coldq.BestResponse(coldq.Box(0.0, [[1.0], [2.0]]))
-    with pytest.raises(coldq.InvalidInput, match="takes one domain"):
+    with pytest.raises(coldq.InvalidInput, match="takes one domain, but this one"):
         learner.update(learner.init(0), coldq.Feedback(loss, None))
 
 

@@ -104,7 +104,7 @@ def test_bad_graphs_and_weights_get_a_sentence() -> None:
         (lambda: networks.random(4, 0.5, 7), "rng must be a numpy.random.Generator"),
         (lambda: networks.metropolis(np.ones((2, 3))), "must be an .n, n. array"),
         (lambda: networks.uniform([[0, 1], [0, 0]]), "must be symmetric"),
-        (lambda: networks.metropolis(np.eye(2)), "no agent its own neighbour"),
+        (lambda: networks.metropolis(np.eye(2)), "an agent as its own neighbour"),
         (lambda: networks.metropolis([[0, np.nan], [np.nan, 0]]), "graph must be finite"),
         (lambda: networks.from_networkx(networkx.DiGraph()), "undirected NetworkX graph"),
         (lambda: networks.Alternating(), "at least one matrix"),

@@ -136,7 +136,7 @@ def test_bad_dials_get_a_sentence() -> None:
             Adversary(**wrong, horizon=10)
     with pytest.raises(coldq.InvalidInput, match="kind must be"):
         LowerBound("worst")
-    with pytest.raises(coldq.InvalidInput, match="but the kind is"):
+    with pytest.raises(coldq.InvalidInput, match="must be left out for"):
         LowerBound("price", 0.1)
     with pytest.raises(coldq.InvalidInput, match="step must be at most 1"):
         LowerBound("chase", 1.5)

@@ -510,7 +510,9 @@ def test_liu2022_without_parameters_steps_by_the_slopes_that_were_revealed() -> 
     again = told.update(told.init(2), coldq.Feedback(coldq.Linear([26.0, 0.0]), rows))
     np.testing.assert_array_equal(state.x, again.x)
     for wrong in ({"lipschitz": 2.0}, {"path_exponent": 0.5}):
-        with pytest.raises(coldq.InvalidInput, match="takes neither lipschitz nor V_x"):
+        with pytest.raises(
+            coldq.InvalidInput, match="lipschitz and path_exponent must be left out"
+        ):
             coldq.Liu2022(X, reading="parameter-free", **wrong)
     assert coldq.build(coldq.describe(learner)) == learner != told
     coldq.checks.check_learner(learner)

@@ -128,7 +128,7 @@ def test_a_token_is_drawn_unless_it_is_given_and_needed_beyond_this_machine() ->
             "--no-token --host 0.0.0.0": "--no-token is for this machine alone",
             "--no-token --token x": "contradict each other",
             f"--port {where.rpartition(':')[2]}": "cannot listen on 127.0.0.1",
-            "--token \u00e9": "a token is made of letters, digits and signs of ASCII",
+            "--token \u00e9": "--token must be letters, digits and signs of ASCII",
             "--rate 0": "--rate must be at least 1",
         }
         command = [sys.executable, "-c", ONE_AFTER_THE_OTHER, *refused]
@@ -162,7 +162,7 @@ def test_small_answers_are_sent_at_once() -> None:
             taken, _ = listening.accept()
             with taken:  # asyncio asks for this before it turns Nagle's algorithm off
                 assert taken.proto == socket.IPPROTO_TCP
-    with pytest.raises(coldq.InvalidInput, match="a port is a number from 0 to 65535"):
+    with pytest.raises(coldq.InvalidInput, match="--port must be from 0 to 65535"):
         bound("127.0.0.1", 70_000)
 
 

@@ -561,7 +561,7 @@ class TestPromises:
         learner = coldq.COLDQ(self.X, 100)
         with pytest.raises(coldq.InvalidInput, match=r"variation_exponent must lie in \[0, 1\]"):
             learner.a_priori_bounds(1, variation_exponent=-0.1, **KNOWN)
-        with pytest.raises(coldq.InvalidInput, match="pass horizon="):
+        with pytest.raises(coldq.InvalidInput, match="horizon must be given"):
             coldq.COLDQ(self.X, alpha=1.0, eta=0.1, gamma=1.0).a_priori_bounds(1, **KNOWN)
         for wrong in ({"mu": -1.0}, {"mu": np.nan}, {"mu": [1.0]}):
             with pytest.raises(coldq.InvalidInput, match="mu must"):

@@ -201,7 +201,10 @@ def sweep(
     from coldq.cli.sweep import run_sweep, show_plan
 
     if folder is not None:
-        raise coldq.InvalidInput("a second name is for coldq sweep report FOLDER")
+        raise coldq.InvalidInput(
+            f"coldq sweep takes one CONFIG, but was given {config!r} and {str(folder)!r}; "
+            "coldq sweep report FOLDER takes two"
+        )
     path = Path(config)
     if not path.name:
         raise coldq.InvalidInput(f"coldq sweep takes a TOML file, but {config!r} names none")

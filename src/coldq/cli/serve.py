@@ -36,7 +36,7 @@ def serve(
     require("serving", "serve", "fastapi", "uvicorn", "prometheus_client")
     token = token and token.strip()  # a file's last line ends, and no header can
     if token and not (token.isascii() and token.isprintable()):
-        raise InvalidInput("a token is made of letters, digits and signs of ASCII")
+        raise InvalidInput("--token must be letters, digits and signs of ASCII, but has others")
     if no_token and token:
         raise InvalidInput("--no-token and a token contradict each other: give one of them")
     if no_token and not is_loopback(host):
@@ -103,7 +103,7 @@ def is_loopback(host: str) -> bool:
 def bound(host: str, port: int) -> socket.socket:
     """A socket that has this port, and does not listen yet."""
     if not 0 <= port <= 65535:
-        raise InvalidInput(f"a port is a number from 0 to 65535, but this is {port}")
+        raise InvalidInput(f"--port must be from 0 to 65535, but is {port}")
     with _in_words(host, port):
         family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # asyncio sends at once what is small only if the protocol is named, see TCP_NODELAY.

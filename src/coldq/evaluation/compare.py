@@ -110,13 +110,13 @@ def comparisons(
         title = name if title is None else title
     require_problem(problem)
     if getattr(problem, "agents", None) is not None:
-        raise InvalidInput("coldq.compare plays problems without agents")
+        raise InvalidInput(f"problem must have no agents, but has {problem.agents}")
     seeds = told_apart(problem, seed_tuple(DEFAULT_SEEDS if seeds is None else seeds))
     rates = tuple(None if rate is None else rate_of(rate) for rate in rates)
     if title is not None and not isinstance(title, str):
         raise InvalidInput(f"title must be some text, but is {title!r:.200}")
     if not callable(done):
-        raise InvalidInput(f"done must be a function that hears who has played, but is {done!r}")
+        raise InvalidInput(f"done must be a function that takes what has played, but is {done!r}")
     asked = rates != (None,)
     if last is not None and not asked:
         raise InvalidInput("last says which slots are scored at a rate, and needs one")

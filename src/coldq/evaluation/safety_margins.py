@@ -77,7 +77,7 @@ def choose_safety_margin(tried: Iterable[MarginScore], rate: float) -> MarginSco
 def _limit(rate: Any) -> float:
     limit = rate_of(rate)
     if limit is None:
-        raise InvalidInput("a safety margin is chosen for a violation_rate, but got none")
+        raise InvalidInput("violation_rate must be a share such as 0.01, but is None")
     return limit
 
 

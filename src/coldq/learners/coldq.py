@@ -313,7 +313,9 @@ class COLDQ(QueueLearner):
         super().require_sound(state)
         gamma = value_at(self.gamma, np.maximum(state.t - 1, 1))  # of the slot that formed it
         if (state.queue < gamma[..., None]).any():
-            raise InvalidInput(f"queue must be at least gamma = {gamma}")
+            raise InvalidInput(
+                f"queue must be at least gamma = {gamma}, but is {state.queue.min():g}"
+            )
 
     def _eta(self, t: Any) -> Array:
         """eta_t, which a schedule must keep below 1 wherever a queue is formed with it."""

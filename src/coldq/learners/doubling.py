@@ -102,7 +102,9 @@ class COLDQDoubling(QueueLearner):
         super().require_sound(state)
         gamma = self.epsilon * epoch(np.maximum(state.t - 1, 1))
         if (state.queue < gamma[..., None]).any():
-            raise InvalidInput(f"queue must be at least gamma = {gamma}")
+            raise InvalidInput(
+                f"queue must be at least gamma = {gamma}, but is {state.queue.min():g}"
+            )
 
 
 def epoch(t: np.ndarray) -> Array:

@@ -154,5 +154,5 @@ class ExpertLearner(Algorithm):
         horizon = horizon_of(horizon)
         rate = positive("kappa", horizon**-0.5 if kappa is None else kappa)
         if rate.ndim:
-            raise InvalidInput("kappa must be one number")
+            raise InvalidInput(f"kappa must be one number, but has shape {rate.shape}")
         self._take(domain, horizon, kappa=rate, gradient=gradient, _pools={})

@@ -515,8 +515,9 @@ def is_learner(given: Any) -> bool:
 def require_not_negative(state: Any, *names: str) -> None:
     """That some arrays of a state have no negative entry."""
     for name in names:
-        if (getattr(state, name) < 0.0).any():
-            raise InvalidInput(f"{name} must not be negative")
+        array = getattr(state, name)
+        if (array < 0.0).any():
+            raise InvalidInput(f"{name} must not be negative, but has the entry {array.min():g}")
 
 
 def require_coordinates(name: str, function: Any, x: Array) -> None:

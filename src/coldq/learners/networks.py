@@ -135,7 +135,10 @@ def _graph(given: ArrayLike) -> np.ndarray:
         raise InvalidInput(f"graph must be an (n, n) array, but has shape {graph.shape}")
     graph = graph != 0
     if (graph != graph.T).any() or graph.diagonal().any():
-        raise InvalidInput("graph must be symmetric, and no agent its own neighbour")
+        i, j = np.argwhere((graph != graph.T) | np.diag(graph.diagonal()))[0]
+        raise InvalidInput(
+            f"graph must be symmetric without an agent as its own neighbour, but ({i}, {j}) is not"
+        )
     return graph
 
 
@@ -180,7 +183,7 @@ class Alternating(Value):
 
     def __init__(self, *matrices: ArrayLike) -> None:
         if not matrices:
-            raise InvalidInput("Alternating needs at least one matrix")
+            raise InvalidInput("matrices must be at least one matrix, but is empty")
         first = mixing_matrix(matrices[0])
         every = [mixing_matrix(matrix, len(first)) for matrix in matrices]
         self._set(matrices=real_array("matrices", np.stack(every), 2))

@@ -23,7 +23,7 @@ from coldq.learners.forecast_margins import (
 from coldq.learners.forecast_state import ForecastState
 from coldq.learners.forecasts import DEFAULT, Last
 from coldq.learners.fused import tuned_at_once
-from coldq.learners.learner import Algorithm, Place, Shape
+from coldq.learners.learner import Algorithm, Place, Shape, require_not_negative
 from coldq.learners.pool import (
     HEAVIEST,
     HEDGE_SIZE,
@@ -355,9 +355,8 @@ class SelfTuning(Algorithm):
         }  # fmt: skip
         require_cores(state, cores)
         if not self.domain.contains(state.points).all():
-            raise InvalidInput("points must lie in the domain")
-        if (state.weights < 0.0).any() or (state.hedge < 0.0).any() or (state.losses < 0.0).any():
-            raise InvalidInput("weights, hedge and losses must not be negative")
+            raise InvalidInput(f"points must lie in the domain {self.domain}")
+        require_not_negative(state, "weights", "hedge", "losses")
 
 
 def _doubt_widths(domain: Domain) -> None:

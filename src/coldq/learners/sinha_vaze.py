@@ -10,11 +10,17 @@ from numpy.typing import ArrayLike
 
 from coldq.base.arrays import Array, flag, positive
 from coldq.base.contractions import dot
-from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, Place, horizon_of, require_finite, worst_violation
+from coldq.learners.learner import (
+    Learner,
+    Place,
+    horizon_of,
+    require_finite,
+    require_not_negative,
+    worst_violation,
+)
 from coldq.learners.state import State, axes
 from coldq.slot.domains import diameter_of, scale_of
 from coldq.slot.feedback import Feedback
@@ -164,5 +170,4 @@ class SinhaVaze(Learner):
         return 1.0 / (2.0 * np.sqrt(float(self.horizon or 0)))
 
     def require_sound(self, state: SinhaVazeState) -> None:
-        if (state.violation < 0.0).any() or (state.squares < 0.0).any():
-            raise InvalidInput("violation and squares must not be negative")
+        require_not_negative(state, "violation", "squares")

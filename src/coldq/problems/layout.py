@@ -74,7 +74,7 @@ def two_numbers(place: Place, key: str, value: Any) -> tuple[float, float]:
         )
     low, high = (real(place, f"each of {key}", end) for end in value)
     if low > high:
-        raise place.wrong(f"{key}: {low:g} and {high:g} is nothing: the least comes first")
+        raise place.wrong(f"{key} must have its lower bound first, but is [{low:g}, {high:g}]")
     return low, high
 
 

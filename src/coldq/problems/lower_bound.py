@@ -83,7 +83,7 @@ class LowerBound(Problem):
     def __init__(self, kind: str, step: float | None = None, horizon: int = 1000) -> None:
         one_of("kind", kind, tuple(FIRST_LIMITS))
         if step is not None and kind != "chase":
-            raise InvalidInput(f'step is how fast "chase" falls, but the kind is "{kind}"')
+            raise InvalidInput(f'step must be left out for "{kind}": it is how fast "chase" falls')
         length = positive("step", one_real("step", 0.1 if step is None else step))
         if length > 1.0:
             raise InvalidInput(f"step must be at most 1, but is {length}")

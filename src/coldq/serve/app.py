@@ -52,7 +52,7 @@ PAGE_SECURITY_POLICY = (
 def _plain_number(value: Any) -> Any:
     """A number in a path or a query, as it is written: digits alone."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
-        raise ValueError("a number is written in digits alone")
+        raise ValueError(f"a number must be written in digits alone, but is {value!r:.100}")
     return value
 
 

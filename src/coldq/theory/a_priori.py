@@ -133,10 +133,12 @@ def a_priori_bounds(
         )
     R = learner.domain.diameter if diameter is None else positive("diameter", diameter)
     if np.ndim(R) or not np.isfinite(R):
-        raise InvalidInput(f"a promise needs one bounded domain, but it is {learner.domain}")
+        raise InvalidInput(
+            f"a-priori bounds need one bounded domain, but the learner's is {learner.domain}"
+        )
     horizon = learner.horizon if horizon is None else horizon
     if horizon is None:
-        raise InvalidInput("this learner has no horizon of its own: pass horizon=")
+        raise InvalidInput("horizon must be given, because the learner has none of its own")
     vx = one_number("path_exponent", exponent("path_exponent", path_exponent))
     vg = one_number("variation_exponent", exponent("variation_exponent", variation_exponent))
     N = whole_number("n_constraints", n_constraints, 0)

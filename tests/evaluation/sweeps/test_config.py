@@ -92,7 +92,7 @@ def test_a_grid_has_every_combination_once_in_order() -> None:
         ({"seeds": True}, "seeds must be how many, a list of them"),
         ({"seeds_a_task": 0}, "seeds_a_task must be a whole number"),
         ({"title": 3}, "title must be some text"),
-        ({"problems": [coldq.problems.TimeVarying(9, agents=3)]}, "problems without agents"),
+        ({"problems": [coldq.problems.TimeVarying(9, agents=3)]}, "must have no agents"),
         (
             {"problems": [{"problem": coldq.problems.OnlineLinear(9), "horizon": 5}]},
             "problems 1: there is no key 'horizon'; there are problem, name$",

@@ -290,7 +290,7 @@ def test_every_learner_takes_every_constraint(name: str, rule) -> None:
         (lambda: coldq.MaxAffine(np.ones((1, 2, 3)), np.ones((2, 1))), "needs b of shape"),
         (lambda: coldq.Convex(3, lambda x: x), "value_function must be a function"),  # type: ignore[arg-type]
         (lambda: coldq.Convex(lambda x: x, lambda x: x, n_constraints=0), "at least 1"),
-        (lambda: coldq.Convex(lambda x: x, lambda x: x).hessian([1.0]), "without its hessian"),
+        (lambda: coldq.Convex(lambda x: x, lambda x: x).hessian([1.0]), "needs a hessian_function"),
         (lambda: coldq.Stacked(), "equally many coordinates"),
         (lambda: coldq.Stacked(DISC, coldq.Affine([[1.0]], [1.0])), r"have \[1, 2\]"),
         (lambda: coldq.Stacked(3.0), "takes constraints such as"),

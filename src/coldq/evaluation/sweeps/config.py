@@ -228,7 +228,7 @@ def _named(thing: Any, what: str) -> str:
         thing.__module__ != "__main__"
         and getattr(sys.modules[thing.__module__], thing.__qualname__, None) is not thing
     ):
-        raise _not_found(f"{name} has another name or none", what)
+        raise _not_found(f"{name} is not where its name says", what)
     from_module(what, name)
     return name
 
@@ -295,7 +295,7 @@ def _played(
 def _playable(problem: Any) -> Any:
     require_problem(problem)
     if getattr(problem, "agents", None) is not None:
-        raise InvalidInput("a sweep plays problems without agents")
+        raise InvalidInput(f"a sweep's problem must have no agents, but has {problem.agents}")
     return problem
 
 

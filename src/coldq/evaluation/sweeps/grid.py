@@ -82,7 +82,7 @@ def _range(where: str, given: Mapping[str, Any]) -> list[Any]:
         raise InvalidInput(f"{where}: count must be at most {MAX_COMBINATIONS}, but is {count}")
     flag(f"{where}: log", log)
     if low == high:
-        raise InvalidInput(f"{where}: from and to are both {low:g}")
+        raise InvalidInput(f"{where}: from and to must differ, but both are {low:g}")
     if log and not (low > 0.0 and high > 0.0):
         raise InvalidInput(
             f"{where}: a range with log = true needs ends above 0, but has {low:g} and {high:g}"

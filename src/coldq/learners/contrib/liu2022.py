@@ -103,7 +103,9 @@ class Liu2022(YuNeely2020):
         if reading == "known":
             either("Liu2022", lipschitz=lipschitz, alpha=alpha)
         elif lipschitz is not None or v:
-            raise InvalidInput("the parameter-free reading takes neither lipschitz nor V_x")
+            raise InvalidInput(
+                'lipschitz and path_exponent must be left out for reading="parameter-free"'
+            )
         elif alpha is None:
             alpha = Power(0.5, 0.5)
         power = (1.0 - v) / 2.0

@@ -107,7 +107,9 @@ class Convex(Kind):
     def hessian(self, x: ArrayLike) -> Array:
         """The user's hessian, checked."""
         if self.hessian_function is None:
-            raise InvalidInput("this constraint was given without its hessian")
+            raise InvalidInput(
+                "hessian(x) needs a hessian_function, which this Convex was given without"
+            )
         return self._call("the constraint's hessian", self.hessian_function, x, 2)
 
     def _call(self, name: str, function: Callable[[Array], Any], x: ArrayLike, axes: int) -> Array:

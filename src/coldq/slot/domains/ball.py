@@ -43,7 +43,7 @@ class Ball(Domain):
         self._set(center=real_array("center", center, 1), radius=positive("radius", radius))
         joint_batch(center=self.center.shape[:-1], radius=self.radius.shape)
         if self.dim == 0:
-            raise InvalidInput("center needs at least one coordinate")
+            raise InvalidInput("center must have at least one coordinate, but is empty")
         reach = self.radius[..., None]
         self._set(
             box=Box(self.center - reach, self.center + reach),

@@ -56,7 +56,9 @@ class Box(Domain):
         if dim is not None:
             dim = whole_number("dim", dim, 1)
         elif low.ndim == high.ndim == 0:
-            raise InvalidInput("Box needs dim=p when both of its bounds are numbers")
+            raise InvalidInput(
+                f"dim must be given where both bounds are numbers: Box({low:g}, {high:g}, dim=3)"
+            )
         try:
             shape = np.broadcast_shapes(low.shape, high.shape, () if dim is None else (dim,))
         except ValueError:

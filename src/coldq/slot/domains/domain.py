@@ -57,7 +57,9 @@ def require_single(domain: Any, name: str) -> None:
     """Raise unless this is one domain and not a batch."""
     require_domain(domain)
     if domain.batch:
-        raise InvalidInput(f"{name} takes one domain, without leading axes")
+        raise InvalidInput(
+            f"{name} takes one domain, but this one has the leading axes {domain.batch}"
+        )
 
 
 class Rows(NamedTuple):

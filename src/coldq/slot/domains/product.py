@@ -34,7 +34,7 @@ class Product(Domain):
 
     def __init__(self, *domains: Domain) -> None:
         if not domains:
-            raise InvalidInput("a Product needs at least one domain")
+            raise InvalidInput("domains must name at least one domain, but is empty")
         for domain in domains:
             require_domain(domain)
         self._set(domains=domains)
