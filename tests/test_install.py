@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
@@ -94,14 +95,22 @@ def test_first_decisions_on_a_box_import_little_and_write_nothing(tmp_path: Path
 
 
 def test_every_public_name_is_imported_for_type_checkers_too() -> None:
-    for package in (coldq, coldq.learners):
+    def shown(package: ModuleType) -> set[str]:
         tree = ast.parse(Path(str(package.__file__)).read_text())
         (block,) = [node for node in tree.body if isinstance(node, ast.If)]
-        shown = {alias.asname or alias.name for node in block.body for alias in node.names}  # type: ignore[attr-defined]
-        assert shown | {"ALGORITHMS", "CATALOGUE", "CONTRIB", "__version__"} >= set(package.__all__)
-        assert shown <= set(package.__all__)
+        names = (alias for node in block.body for alias in node.names)  # type: ignore[attr-defined]
+        return {alias.asname or alias.name for alias in names}
+
+    learners = shown(coldq.learners)
+    for package, names in (
+        (coldq.learners, learners),
+        (coldq, (shown(coldq) | learners) - {"*"}),
+    ):
+        assert names | {"ALGORITHMS", "CATALOGUE", "CONTRIB", "__version__"} >= set(package.__all__)
+        assert names <= set(package.__all__)
         for name in package.__all__:
             assert getattr(package, name) is not None
+    assert "*" in shown(coldq)
     assert not hasattr(coldq, "no_such_name")
 
 

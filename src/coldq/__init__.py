@@ -47,46 +47,8 @@ if TYPE_CHECKING:
     from coldq.evaluation.safety_margins import tune_safety_margin as tune_safety_margin
     from coldq.evaluation.sweeps import Sweep as Sweep
     from coldq.evaluation.sweeps import sweep as sweep
-    from coldq.learners import CLASP as CLASP
-    from coldq.learners import COLDQ as COLDQ
-    from coldq.learners import MOSP as MOSP
-    from coldq.learners import OGD as OGD
-    from coldq.learners import RECOO as RECOO
-    from coldq.learners import Ader as Ader
-    from coldq.learners import BestResponse as BestResponse
-    from coldq.learners import CaoLiu2019 as CaoLiu2019
-    from coldq.learners import CaoZhangPoor2021 as CaoZhangPoor2021
-    from coldq.learners import COLDQDoubling as COLDQDoubling
-    from coldq.learners import COLDQExpert as COLDQExpert
-    from coldq.learners import Decentralised as Decentralised
-    from coldq.learners import Forecasting as Forecasting
-    from coldq.learners import ForecastWithMargin as ForecastWithMargin
-    from coldq.learners import Jenatton2016 as Jenatton2016
-    from coldq.learners import LekeufackJordan2024 as LekeufackJordan2024
-    from coldq.learners import Liu2022 as Liu2022
-    from coldq.learners import Mahdavi2012 as Mahdavi2012
-    from coldq.learners import NestedProjections as NestedProjections
-    from coldq.learners import OnePoint as OnePoint
-    from coldq.learners import PolyakFeasibility as PolyakFeasibility
-    from coldq.learners import RECOOExpert as RECOOExpert
-    from coldq.learners import SafetyMargin as SafetyMargin
-    from coldq.learners import SarkarSinha2025 as SarkarSinha2025
-    from coldq.learners import SelfTuning as SelfTuning
-    from coldq.learners import SinhaVaze as SinhaVaze
-    from coldq.learners import SupanthaSinha2026 as SupanthaSinha2026
-    from coldq.learners import SupanthaSinha2026ProjectionFree as SupanthaSinha2026ProjectionFree
-    from coldq.learners import Switch as Switch
-    from coldq.learners import TwoPoint as TwoPoint
-    from coldq.learners import Wang2023 as Wang2023
-    from coldq.learners import WeiYuNeely2020 as WeiYuNeely2020
-    from coldq.learners import Yi2021 as Yi2021
-    from coldq.learners import Yi2021Expert as Yi2021Expert
-    from coldq.learners import Yi2023 as Yi2023
-    from coldq.learners import YuanLamperski2018 as YuanLamperski2018
-    from coldq.learners import YuNeely2020 as YuNeely2020
-    from coldq.learners import YuNeelyWei2017 as YuNeelyWei2017
+    from coldq.learners import *  # noqa: F403
     from coldq.learners import checks as checks
-    from coldq.learners import citation as citation
     from coldq.learners import forecasts as forecasts
     from coldq.learners import limit_forecasts as limit_forecasts
     from coldq.learners import margins as margins
