@@ -53,3 +53,10 @@ class Docstrings(griffe.Extension):
         """A docstring is changed once, when it was read."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
+
+    def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
+        """What the package of learners shows to type checkers, `coldq` shows as well."""
+        if mod.path == "coldq.learners":
+            mod.exports = None
+            for member in mod.members.values():
+                member.runtime = True
