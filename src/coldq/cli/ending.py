@@ -1,11 +1,10 @@
-"""How a command ends: by a signal within a second, or by an error with a sentence."""
+"""How a command ends: by a signal in one line, or by an error with a sentence."""
 
 from __future__ import annotations
 
 import errno
 import os
 import signal
-import socket
 import sys
 import threading
 import warnings
@@ -19,7 +18,7 @@ from coldq.base.errors import Error, IgnoredFile, UnlikelyUnits
 
 SIGNAL_NAMES = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
 NO_SPACE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, quota, file size
-GRACE_SECONDS = 0.6  # to leave in order: compiled code hears no signal and would take longer
+GRACE_SECONDS = 0.6  # to leave in order
 SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
 
 
@@ -83,11 +82,11 @@ def _fail(sentence: str) -> NoReturn:
 def stoppable(kept: str = "no file is half written", status: int | None = None) -> Iterator[None]:
     """End the process on Ctrl-C or SIGTERM, and say in one line what was `kept`.
 
-    The block is left by an exception, so that what it has begun is put away. Where that takes
-    longer than `GRACE_SECONDS`, because a library does not look up from its work, the process ends
-    all the same. The status is 128 and the signal's number, 130 or 143, unless another
-    one is given: 0 for what has no other end than a signal. A signal that the process was started
-    to ignore stays ignored. Outside the main thread nothing is done: signals are not heard there.
+    The block is left by an exception, so that what it has begun is put away; where that takes
+    longer than `GRACE_SECONDS`, the process ends all the same. The status is 128 and the signal's
+    number, 130 or 143, unless another one is given: 0 for what has no other end than a signal. A
+    signal that the process was started to ignore stays ignored. Outside the main thread nothing is
+    done: signals are not heard there.
 
     >>> from coldq.cli import stoppable
     >>> with stoppable("nothing was begun"):
@@ -97,15 +96,9 @@ def stoppable(kept: str = "no file is half written", status: int | None = None) 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    stop, left = _Stop(kept, status), threading.Event()
+    stop = _Stop(kept, status)
     before = {number: signal.getsignal(number) for number in SIGNAL_NAMES}
     heard = [number for number in SIGNAL_NAMES if before[number] != signal.SIG_IGN]
-    # The system's own handler writes a signal's number there, whatever the main thread is at.
-    listening, speaking = socket.socketpair()
-    speaking.setblocking(False)
-    watch = threading.Thread(target=_watch, args=(listening, heard, left, stop), daemon=True)
-    watch.start()
-    outer = signal.set_wakeup_fd(speaking.fileno(), warn_on_full_buffer=False)
     complain = sys.unraisablehook
     try:
         sys.unraisablehook = lambda lost: None if stop.number else complain(lost)
@@ -114,24 +107,10 @@ def stoppable(kept: str = "no file is half written", status: int | None = None) 
         yield
     finally:
         if stop.number:  # whatever became of `Stopped` on its way here
-            stop.end(stop.number)
-        left.set()
-        signal.set_wakeup_fd(outer)
-        speaking.close()
-        watch.join()
-        listening.close()
+            stop.end()
         sys.unraisablehook = complain
         for number in heard:
             signal.signal(number, before[number])
-
-
-def _watch(
-    listening: socket.socket, heard: list[signal.Signals], left: threading.Event, stop: _Stop
-) -> None:
-    """Wait for a signal, and end the process if it has not left the block soon after."""
-    while received := listening.recv(1):
-        if received[0] in heard and not left.wait(GRACE_SECONDS):
-            stop.end(received[0])
 
 
 class _Stop:
@@ -147,14 +126,17 @@ class _Stop:
         for each in SIGNAL_NAMES:  # a second one must not disturb what the first one began
             signal.signal(each, signal.SIG_IGN)
         self.number = number
+        late = threading.Timer(GRACE_SECONDS, self.end)
+        late.daemon = True
+        late.start()
         raise Stopped
 
-    def end(self, number: int) -> NoReturn:
-        """Say what was kept, and end at once: Python's own end takes long with a compiler in it."""
+    def end(self) -> NoReturn:
+        """Say what was kept, and end at once."""
         if self.unsaid.acquire(blocking=False):
-            shown = SHOW_CURSOR if os.isatty(2) else ""
-            line = f"{shown}coldq: stopped by {SIGNAL_NAMES[signal.Signals(number)]}; {self.kept}\n"
+            name = SIGNAL_NAMES[signal.Signals(self.number)]
+            line = f"{SHOW_CURSOR if os.isatty(2) else ''}coldq: stopped by {name}; {self.kept}\n"
             with suppress(OSError, ValueError):  # nobody may be there to read it
                 os.write(2, line.encode())
                 sys.stdout.flush()
-        os._exit(128 + number if self.status is None else self.status)
+        os._exit(128 + self.number if self.status is None else self.status)

@@ -7,7 +7,6 @@ import ipaddress
 import logging
 import os
 import secrets
-import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -81,7 +80,6 @@ def serve(
         for speaker in ("asyncio", "uvicorn.error"):
             logging.getLogger(speaker).addFilter(OnceAMinute())
         gc.freeze()  # what is loaded by now stays, and is not searched for garbage again
-        signal.set_wakeup_fd(-1)  # it takes its time to end, and hears signals by itself
         server = Server(settings)
         app.state.ending = lambda: server.should_exit
         server.run(sockets=[listening])

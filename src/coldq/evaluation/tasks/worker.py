@@ -15,7 +15,10 @@ from queue import SimpleQueue
 
 def serve() -> None:
     """Answer tasks from the standard input until it ends."""
-    sys.path[:] = pickle.load(sys.stdin.buffer)
+    try:
+        sys.path[:] = pickle.load(sys.stdin.buffer)
+    except EOFError:  # the parent has gone already
+        return
     # What a task prints must not stand among the answers.
     outward = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
