@@ -14,8 +14,8 @@ import numpy as np
 import coldq
 from benchmarks.clock import timed
 from benchmarks.families import Array, Family, Slot
+from coldq.base.system import thread_count
 from coldq.slot.step import solve
-from coldq.solver.threads import thread_count
 
 
 @numba.njit(fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")

@@ -10,7 +10,7 @@ import numpy as np
 
 import coldq
 from benchmarks.batch import on_threads
-from coldq.solver.threads import thread_count
+from coldq.base.system import thread_count
 
 DIM, ROWS, MEASUREMENTS, WARM_UP = 10, 2, 4, 20
 

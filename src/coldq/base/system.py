@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from coldq.base.errors import InvalidInput
+
 # The share of the processors that a container may use, in version 2 of control groups and in 1.
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
 OLDER_QUOTA = (
@@ -22,6 +24,16 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return max(1, min(len(os.sched_getaffinity(0)), _quota()))
     return os.cpu_count() or 1
+
+
+def thread_count() -> int:
+    """How many threads share a large batch: ``COLDQ_THREADS``, else the cores we may use."""
+    given = os.environ.get("COLDQ_THREADS")
+    if given:
+        if not given.isdigit() or int(given) < 1:
+            raise InvalidInput(f"COLDQ_THREADS must be a whole number above 0, but is {given!r}")
+        return int(given)
+    return cores()
 
 
 @cache

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import repeat
 from pathlib import Path
 
+from coldq.base.system import thread_count
 from coldq.cli.needs import require_report
 from coldq.cli.terminal import progress
 from coldq.evaluation.tasks.processes import Processes
@@ -16,7 +17,6 @@ from coldq.paper.reproduce import Reproduction, count_steps
 from coldq.paper.reproduce import reproduce as run_all
 from coldq.paper.runs import FigureRuns
 from coldq.simulation.loop import seed_tuple
-from coldq.solver.threads import thread_count
 
 REPORT_MEGABYTES = 200.0  # of results for 20 seeds of all figures, with room to spare
 

@@ -15,6 +15,7 @@ from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
+from coldq.learners.fused import MAX_NEWTON_ROWS
 from coldq.learners.learner import Learner, Place, require_finite
 from coldq.learners.state import State
 from coldq.slot.constraints import (
@@ -31,7 +32,6 @@ from coldq.slot.domains import Box
 from coldq.slot.feedback import Feedback
 from coldq.slot.minimisers import nearest_minimiser
 from coldq.slot.step import solve
-from coldq.solver.cascade import MAX_NEWTON_ROWS
 
 PROXIMAL_WEIGHT = 1e-6  # the proximal term of least violation, relative to the rows' slopes over R
 MAX_PROXIMAL_STEPS = 40

@@ -26,15 +26,13 @@ from coldq.slot.domains import Domain
 from coldq.slot.feedback import Feedback
 from coldq.slot.losses import Linear
 from coldq.slot.minimisers import (
-    minimise_on_rows,
+    minimise_on_many_rows,
     minimise_smooth,
     nearest_minimiser,
     on_rows,
     root_of,
 )
 from coldq.slot.step.affine import MIN_SPARSE_ENTRIES
-from coldq.solver.answer import TOLERANCE
-from coldq.solver.constants import ORIGIN_SIZE
 
 MAX_STACKED = 64  # different constraints that are not affine, put together
 MAX_NAMED = 5  # seeds, and slots of each, that a warning names
@@ -274,27 +272,5 @@ def _static_on_rows(
     b = np.concatenate([np.broadcast_to(g.b, (S, g.b.shape[-1])) for g in rows], axis=1)
     best, exists = np.array(near), np.ones(S, bool)
     for s in track(range(S), "best fixed decisions"):
-        best[s], exists[s] = _add_violated_rows(H[s], q[s], A[s], b[s], domain, near[s])
+        best[s], exists[s] = minimise_on_many_rows(H[s], q[s], A[s], b[s], domain, near[s])
     return best, exists
-
-
-def _add_violated_rows(
-    H: Array, c: Array, A: Array, b: Array, domain: Domain, near: Array
-) -> tuple[Array, bool]:
-    """Minimise over very many rows by solving for few of them, the worst violated ones."""
-    y = np.zeros(H.shape[0])
-    # A coordinate at zero counts with a size of its own, which is small beside the domain's.
-    least = ORIGIN_SIZE * np.minimum(domain.diameter, 1.0)
-    working = np.zeros(len(b), bool)
-    while True:
-        chosen = np.flatnonzero(working)
-        x, exists = minimise_on_rows(H, y, c, A[chosen], b[chosen], domain, near)
-        if not exists:
-            return x, False
-        scale = np.abs(b) + np.abs(A) @ np.maximum(np.abs(x), least)
-        excess = np.where(working, 0.0, (A @ x - b) / np.where(scale > 0.0, scale, 1.0))
-        worst = np.argsort(-excess)[: max(8, near.size)]
-        worst = worst[excess[worst] > TOLERANCE]
-        if worst.size == 0:
-            return x, True
-        working[worst] = True

@@ -25,6 +25,7 @@ from coldq.slot.step.log_capacity import run_log_capacity
 from coldq.solver.answer import TOLERANCE, raise_if_failed
 from coldq.solver.ball import run_ball
 from coldq.solver.cascade import rescue, run_affine
+from coldq.solver.constants import ORIGIN_SIZE
 from coldq.solver.problem import AffineProblem, BallProblem, append
 
 PROXIMAL_RATIO = 1e-6  # the proximal term, relative to the size of the loss
@@ -360,3 +361,25 @@ def _bends(
     if least * (step @ step) > MIN_READABLE_RISE * size:
         return 2.0 * (there - level - slope @ step)
     return (gradient(trial) - slope) @ step - SLOPE_ROUNDING * (np.abs(slope) @ np.abs(step))
+
+
+def minimise_on_many_rows(
+    H: Array, c: Array, A: Array, b: Array, domain: Domain, near: Array
+) -> tuple[Array, bool]:
+    """Minimise over very many rows by solving for few of them, the worst violated ones."""
+    y = np.zeros(H.shape[0])
+    # A coordinate at zero counts with a size of its own, which is small beside the domain's.
+    least = ORIGIN_SIZE * np.minimum(domain.diameter, 1.0)
+    working = np.zeros(len(b), bool)
+    while True:
+        chosen = np.flatnonzero(working)
+        x, exists = minimise_on_rows(H, y, c, A[chosen], b[chosen], domain, near)
+        if not exists:
+            return x, False
+        scale = np.abs(b) + np.abs(A) @ np.maximum(np.abs(x), least)
+        excess = np.where(working, 0.0, (A @ x - b) / np.where(scale > 0.0, scale, 1.0))
+        worst = np.argsort(-excess)[: max(8, near.size)]
+        worst = worst[excess[worst] > TOLERANCE]
+        if worst.size == 0:
+            return x, True
+        working[worst] = True

@@ -7,7 +7,6 @@ part and the answers have the same bits however they were split.
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -17,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from coldq.base.arrays import Array
-from coldq.base.errors import InvalidInput
-from coldq.base.system import cores, in_every_fork
+from coldq.base.system import in_every_fork, thread_count
 from coldq.solver.problem import DoNotFit
 
 MIN_THREAD_WORK = 40_000  # numbers that one thread goes through before a second one pays
@@ -33,16 +31,6 @@ def _forget_pool() -> None:
     """A forked child inherits the pool object, but none of its threads."""
     global _pool, _pool_lock
     _pool, _pool_lock = None, threading.Lock()
-
-
-def thread_count() -> int:
-    """How many threads share a large batch: ``COLDQ_THREADS``, else the cores we may use."""
-    given = os.environ.get("COLDQ_THREADS")
-    if given:
-        if not given.isdigit() or int(given) < 1:
-            raise InvalidInput(f"COLDQ_THREADS must be a whole number above 0, but is {given!r}")
-        return int(given)
-    return cores()
 
 
 def _workers() -> ThreadPoolExecutor:

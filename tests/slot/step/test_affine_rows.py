@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import coldq
+from coldq.base.system import thread_count
 from coldq.slot.step.reference import reference_step
 from coldq.solver.answer import TOLERANCE, raise_if_failed
 from coldq.solver.api import active_set_extended
 from coldq.solver.extended import enforced_rows_conflict
 from coldq.solver.problem import AffineProblem
-from coldq.solver.threads import run_batch, thread_count
+from coldq.solver.threads import run_batch
 from tests.instances import CATEGORIES, draw_instance, make_instance, residual_of
 from tests.stress import stress
 
