@@ -193,8 +193,8 @@ def test_bad_data_gets_a_sentence(call, words: str) -> None:
         call()
 
 
-STEP = {"center": np.zeros(3), "gradient": np.ones(3), "alpha": 1.0, "weights": 1.0,
-        "constraint": coldq.Affine(A, b), "domain": BOX}  # fmt: skip
+STEP = {"center": np.zeros(3), "gradient": np.ones(3), "alpha": 1.0,
+        "multiplier_upper": 1.0, "constraint": coldq.Affine(A, b), "domain": BOX}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -207,12 +207,12 @@ STEP = {"center": np.zeros(3), "gradient": np.ones(3), "alpha": 1.0, "weights": 
         ({"alpha": 0.0}, "alpha must be positive, but is 0.0"),
         ({"alpha": -1.0}, "alpha must be positive"),
         ({"alpha": NAN}, "alpha must be finite"),
-        ({"weights": -1.0}, "weights must not be negative"),
-        ({"weights": [1.0, NAN]}, "weights must not be negative or NaN"),
-        ({"weights": np.ones(3)}, "weights needs one entry for each of the 2 rows"),
-        ({"floor": 2.0}, "floor must be finite and at most weights"),
-        ({"floor": NAN}, "floor must be finite and at most weights"),
-        ({"floor": INF, "weights": INF}, "floor must be finite and at most weights"),
+        ({"multiplier_upper": -1.0}, "multiplier_upper must not be negative"),
+        ({"multiplier_upper": [1.0, NAN]}, "multiplier_upper must not be negative or NaN"),
+        ({"multiplier_upper": np.ones(3)}, "needs one entry for each of the 2 rows"),
+        ({"multiplier_lower": 2.0}, "multiplier_lower must be finite and at most multiplier_upper"),
+        ({"multiplier_lower": NAN}, "multiplier_lower must be finite and at most multiplier_upper"),
+        ({"multiplier_lower": INF, "multiplier_upper": INF}, "multiplier_lower must be finite"),
         ({"domain": "box"}, "domain must be a domain such as coldq.Box"),
         ({"constraint": coldq.Affine(np.ones((2, 4)), b)}, "constraint has 4 coordinates"),
         ({"constraint": 7}, "no solver for a int on a Box"),
