@@ -179,6 +179,10 @@ BYTES = {"dtype": "<f8", "shape": [1], "base64": "AAAAAAAAAAA="}
         (BOX | {"lower": BYTES | {"dtype": "O"}}, "must be an array with a dtype of"),
         (BOX | {"lower": BYTES | {"shape": [-1]}}, "must be an array with a dtype of"),
         (BOX | {"lower": BYTES | {"shape": [10**30]}}, "has 8 bytes, but its shape"),
+        (
+            {"type": "COLDQ", "domain": BOX | {"lower": [2.0]}, "horizon": 9},
+            "^the description.domain: the domain is empty",
+        ),
         ({"type": "Product", "domains": BOX}, "domains of Product must be a list"),
         ({"type": "Stacked", "parts": [BOX]}, "Stacked takes constraints"),
         ({"type": "COLDQ", "domain": 3, "horizon": 10}, "domain must be a domain"),

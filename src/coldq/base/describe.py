@@ -238,7 +238,12 @@ class Decoder:
         for word, one in takes.items():
             if word not in value and one.default is Parameter.empty:
                 raise InvalidInput(f"{path} lacks {word!r}, which {name} needs")
-        return known[name](*several, **arguments)
+        try:
+            return known[name](*several, **arguments)
+        except InvalidInput as error:
+            if depth and type(error) is InvalidInput:  # else there is one place alone
+                raise InvalidInput(f"{path}: {error}") from None
+            raise
 
     def limit(self, limits: Limits, name: str, value: Mapping[str, Any]) -> None:
         """Refuse a type from elsewhere, or sizes that are too large, before anything is built."""
