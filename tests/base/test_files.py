@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import coldq
-from coldq.base.files import STALE, is_unfinished, require_writable, whole_file
+from coldq.base.files import STALE_SECONDS, is_unfinished, require_writable, whole_file
 from coldq.base.tabular import read_parquet, write_parquet
 from coldq.evaluation.report.files import write_text
 
@@ -86,7 +86,7 @@ def test_what_a_killed_process_left_is_removed_once_it_is_old_and_only_that(tmp_
     others = [tmp_path / name for name in (".result[1].json", "notes.json", ".other.unfinished.x")]
     for other in others:
         other.write_text("not ours")
-    past = time.time() - STALE - 10.0
+    past = time.time() - STALE_SECONDS - 10.0
     for each in (old, *others):
         os.utime(each, (past, past))
     with whole_file(path) as temporary:

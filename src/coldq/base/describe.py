@@ -32,11 +32,12 @@ MAX_WRITTEN_NUMBERS = 64  # of an array; a longer one is written as its bytes
 MAX_DEPTH = 32  # objects and lists within one another
 MAX_AXES = 32  # of an array
 PLAIN_NUMBERS = {float, int}  # types that stay what they are: a list of them is not looked through
-SIZES = dict.fromkeys(("dim", "period", "delay", "shape")).keys()  # arguments that ask for memory
-DTYPES = ("<f8", "<i8", "<i4")  # of the arrays that values are made of
+# Arguments that ask for memory.
+SIZE_ARGUMENTS = dict.fromkeys(("dim", "period", "delay", "shape")).keys()
+ARRAY_DTYPES = ("<f8", "<i8", "<i4")  # of the arrays that values are made of
 NOT_IN_JSON = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # numbers, as words
 # Modules that enter their classes when they are imported; a package imports all of its own.
-HOMES = (
+HOME_MODULES = (
     "coldq.slot.constraints",
     "coldq.slot.domains",
     "coldq.slot.losses",
@@ -48,7 +49,7 @@ HOMES = (
     "coldq.learners.margins",
     "coldq.learners.networks",
 )
-DESCRIBABLE = (
+DESCRIBABLE_KINDS = (
     "a description holds numbers and words, and coldq's own learners, problems, domains, "
     "schedules, losses, constraints and forecasts"
 )
@@ -76,7 +77,7 @@ def described_by_parts(kind: Kind) -> Kind:
 @cache
 def constructors() -> Mapping[str, Callable[..., Any]]:
     """All that can be built, by the name that it has in a description."""
-    for home in HOMES:
+    for home in HOME_MODULES:
         module = import_module(home)
         for name in getattr(module, "__all__", ()):
             getattr(module, name)
@@ -123,7 +124,9 @@ class Encoder:
         if name is None:
             place = f"{path} of this {self.root} is " if path else ""
             which = ", which" if path else ""
-            raise NotSaveable(f"{place}a {kind.__name__}{which} cannot be described: {DESCRIBABLE}")
+            raise NotSaveable(
+                f"{place}a {kind.__name__}{which} cannot be described: {DESCRIBABLE_KINDS}"
+            )
         constructor_name = getattr(value, "_constructor_name", None)
         arguments = getattr(value, "_arguments", None)
         return (
@@ -148,7 +151,7 @@ class Encoder:
         name = getattr(value, "__name__", None)
         kind = f"a {type(value).__name__}" if name is None else f"a function of your own ({name})"
         raise NotSaveable(
-            f"{path} of this {self.root} is {kind}, which cannot be described: {DESCRIBABLE}"
+            f"{path} of this {self.root} is {kind}, which cannot be described: {DESCRIBABLE_KINDS}"
         )
 
 
@@ -163,7 +166,7 @@ class Limits(NamedTuple):
     """Limits for data that anybody may have sent: where its types come from, how large it gets.
 
     `packages` are the beginnings of the modules' names. `max_size` is for all arguments among
-    `SIZES` together: a few bytes may ask for any amount of memory.
+    `SIZE_ARGUMENTS` together: a few bytes may ask for any amount of memory.
     """
 
     name: str  # of what is built
@@ -249,11 +252,11 @@ class Decoder:
         """Refuse a type from elsewhere, or sizes that are too large, before anything is built."""
         if not constructors()[name].__module__.startswith(limits.packages):
             raise InvalidInput(f"a {name} is no part of a {limits.name}")
-        self.size += sum(_size(word, value[word]) for word in value.keys() & SIZES)
+        self.size += sum(_size(word, value[word]) for word in value.keys() & SIZE_ARGUMENTS)
         if self.size > limits.max_size:
             raise InvalidInput(
-                f"{', '.join(SIZES)} in a {limits.name} may be at most {limits.max_size} together, "
-                f"but are {self.size:.6g}"
+                f"{', '.join(SIZE_ARGUMENTS)} in a {limits.name} may be at most {limits.max_size} "
+                f"together, but are {self.size:.6g}"
             )
 
     def array(self, value: Mapping[str, Any], path: str) -> np.ndarray:
@@ -274,14 +277,14 @@ def header_of(
     dtype, shape = value["dtype"], value.get("shape")
     if (
         not whole
-        or dtype not in DTYPES
+        or dtype not in ARRAY_DTYPES
         or not isinstance(shape, list | tuple)
         or not all(type(size) is int and size >= 0 for size in shape)
         or len(shape) > MAX_AXES
     ):
         raise InvalidInput(
-            f"{path} must be an array with a dtype of {', '.join(DTYPES)}, a shape and its bytes, "
-            f"but is {dict(value)!r:.200}"
+            f"{path} must be an array with a dtype of {', '.join(ARRAY_DTYPES)}, a shape and its "
+            f"bytes, but is {dict(value)!r:.200}"
         )
     return np.dtype(dtype), tuple(shape)
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from coldq.base.errors import InvalidInput, NotWritten
 
-UNFINISHED = ".unfinished"  # in the name of a temporary file, before its suffix
-STALE = 3600.0  # seconds without a change
+UNFINISHED_MARK = ".unfinished"  # in the name of a temporary file, before its suffix
+STALE_SECONDS = 3600.0  # without a change
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def whole_file(path: Path, through: Path | None = None) -> Iterator[Path]:
     >>> path.read_text()
     'all of it'
     """
-    begin, end = f".{path.name}.", f"{UNFINISHED}{path.suffix}"
+    begin, end = f".{path.name}.", f"{UNFINISHED_MARK}{path.suffix}"
     temporary: Path | None = None
     try:
         folder = path.parent if through is None else through
@@ -75,14 +75,14 @@ def is_unfinished(path: Path) -> bool:
     >>> is_unfinished(Path(".rates.csv.ab12cd34.unfinished.csv")), is_unfinished(Path("rates.csv"))
     (True, False)
     """
-    return path.name.startswith(".") and UNFINISHED in (path.suffix, Path(path.stem).suffix)
+    return path.name.startswith(".") and UNFINISHED_MARK in (path.suffix, Path(path.stem).suffix)
 
 
 def _remove_stale(folder: Path, begin: str, end: str) -> None:
     """Remove what killed processes have left: what nobody has written to for an hour."""
     for left in folder.glob(f"{glob.escape(begin)}*{glob.escape(end)}"):
         with suppress(OSError):  # another process may be faster
-            if time.time() - left.stat().st_mtime > STALE:
+            if time.time() - left.stat().st_mtime > STALE_SECONDS:
                 left.unlink()
 
 

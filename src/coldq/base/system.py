@@ -16,7 +16,7 @@ OLDER_QUOTA = (
     Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
     Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
-NO_LIMIT = 2**31
+NO_LIMIT_CORES = 2**31
 
 
 def cores() -> int:
@@ -44,8 +44,8 @@ def _quota() -> int:
         given = " ".join(file.read_text() for file in files)
         time, period = (float(part) for part in given.replace("max", "inf").split())
     except (OSError, ValueError):
-        return NO_LIMIT
-    return math.ceil(time / period) if 0.0 < time < math.inf and period > 0.0 else NO_LIMIT
+        return NO_LIMIT_CORES
+    return math.ceil(time / period) if 0.0 < time < math.inf and period > 0.0 else NO_LIMIT_CORES
 
 
 def in_every_fork(action: Callable[[], None]) -> Callable[[], None]:

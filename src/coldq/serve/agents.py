@@ -19,9 +19,7 @@ from coldq.base.errors import InvalidInput, NotWritten
 from coldq.serve.requested import learner_of
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)  # of a file too, on any system
-DEVICE_PATTERN = re.compile(
-    r"con|prn|aux|nul|(com|lpt)[0-9]", re.ASCII
-)  # whatever follows their names
+DEVICE_PATTERN = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]", re.ASCII)  # on some systems
 MAX_CONSTRAINTS = 10_000
 FILE_SUFFIX = ".db"
 WORKER_THREADS = 16  # most of them wait for the disk; `descriptors` has room for their agents

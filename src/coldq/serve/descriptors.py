@@ -6,9 +6,8 @@ import logging
 from contextlib import suppress
 from typing import NamedTuple
 
-RESERVED_DESCRIPTORS = (
-    96  # of the process itself, of agents at work that are one too many, and of what is accepted
-)
+# Of the process itself, of agents at work that are one too many, and of what is accepted.
+RESERVED_DESCRIPTORS = 96
 MAX_CONNECTIONS = 1000
 DESCRIPTORS_OF_AGENT = 3  # its file, the log of that, and its lock
 log = logging.getLogger("coldq.serve")
