@@ -118,16 +118,16 @@ def compare(
         raise coldq.InvalidInput("--last says which slots are scored, and requires --rate")
     chosen = None if seeds is None else _first_seeds(seeds)
     with stoppable(RESTART_NOTE):
-        found = run_compare(
+        comparisons = run_compare(
             keys_of(problem), names, rates, chosen, out,
             horizon=horizon, last=last, show=print_comparison,
         )  # fmt: skip
-        print_overall(found)
+        print_overall(comparisons)
     lacks = no_page()
     if lacks:
         typer.echo(f"No report was written: {lacks}")
         return
-    for title in dict.fromkeys(one.title for one in found):
+    for title in dict.fromkeys(one.title for one in comparisons):
         typer.echo(f"The report: {page_of(title, out)}")
 
 
@@ -259,10 +259,10 @@ def recover(
     """Write what is readable of an agent's damaged file to a new one."""
     from coldq.agent import recover as run_recovery
 
-    found = run_recovery(path, out)
-    for words in found.lost:
+    recovery = run_recovery(path, out)
+    for words in recovery.lost:
         typer.echo(f"lost: {words}")
-    typer.echo(f"{found.path} goes on after round {found.round}")
+    typer.echo(f"{recovery.path} goes on after round {recovery.round}")
 
 
 @live.command()
@@ -302,8 +302,8 @@ def rehearse(
 
     chosen = _first_seeds(seeds)
     with stoppable("nothing was written"), progress(2 * len(LEARNERS) * len(DISTURBANCES)) as done:
-        found = disturb(chosen, horizon, done)
-    print_disturbed(found)
+        outcomes = disturb(chosen, horizon, done)
+    print_disturbed(outcomes)
 
 
 @app.command()

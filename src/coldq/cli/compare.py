@@ -26,7 +26,7 @@ def run_compare(
     *,
     horizon: int | None = None,
     last: int | None = None,
-    show: Callable[[Comparison], None] = lambda found: None,
+    show: Callable[[Comparison], None] = lambda of_problem: None,
 ) -> list[Comparison]:
     """Check first, play with a progress bar; write and show what each problem gave when it did."""
     names, rates, out = tuple(learners), tuple(rates), Path(out)
@@ -36,24 +36,24 @@ def run_compare(
             first_scored(problem.horizon, last)
         if not no_page():
             require_place(page_of(title, out))
-    made: list[Comparison] = []
+    results: list[Comparison] = []
     with progress(count_of(names, rates) * len(problems)) as done:
         for title, problem in problems:
-            found = comparisons(
+            of_problem = comparisons(
                 problem, names or None, rates, seeds, last=last, title=title, done=done
             )
-            made += found
+            results += of_problem
             try:
                 if not no_page():
                     from coldq.evaluation.report.comparison import write_comparison_page
 
-                    for one in found:
+                    for one in of_problem:
                         write_comparison(one, out)
                         write_comparison_page(one, page_of(title, out))
             finally:  # whether they can be written or not
-                for one in found:
+                for one in of_problem:
                     show(one)
-    return made
+    return results
 
 
 def keys_of(names: str) -> tuple[str, ...]:

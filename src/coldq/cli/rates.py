@@ -45,12 +45,12 @@ def measure_tables(
         run_missing(out, whole, processes, lambda task: done("slots", task.horizon))
     from coldq.paper.report.rates import write_rates_page
 
-    found = cells(out, horizons, n_seeds)
-    lines = [*differences(found), *queue_matters(out, horizons, n_seeds)]
+    measured = cells(out, horizons, n_seeds)
+    lines = [*differences(measured), *queue_matters(out, horizons, n_seeds)]
     try:
-        write_rates(found, out)
-        write_rates_page(found, lines, out / "index.html")
+        write_rates(measured, out)
+        write_rates_page(measured, lines, out / "index.html")
     finally:  # whether they can be written or not
-        for line in rate_tables(found, lines):
+        for line in rate_tables(measured, lines):
             shown.print(line)
-    return found
+    return measured

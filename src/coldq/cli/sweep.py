@@ -100,23 +100,23 @@ def report_sweep(folder: Path | None, out: Path | None = None, budget: float | N
     """Write the page of a sweep and print what it says; where that is."""
     if folder is None:
         raise InvalidInput("coldq sweep report needs the folder of a sweep's results")
-    found = read(folder)
+    sweep = read(folder)
     page = (folder if out is None else out) / "sweep.html"
     require_report(page)
     from coldq.evaluation.report.sweeps import write_sweep_page
 
-    said = answers(found, budget)
+    answered = answers(sweep, budget)
     try:
-        write_sweep_page(found, said, page)
+        write_sweep_page(sweep, answered, page)
     finally:  # whether it can be written or not
-        for one in said:
+        for one in answered:
             for part in _parts(one):
                 _say(part)
-        if found.failures:
-            _say(f"{len(found.failures):,} tasks failed; the page names them.")
-        if found.missing:
+        if sweep.failures:
+            _say(f"{len(sweep.failures):,} tasks failed; the page names them.")
+        if sweep.missing:
             _say(
-                f"Tasks that are not done yet: {found.missing:,}. So this is about a part of the "
+                f"Tasks that are not done yet: {sweep.missing:,}. So this is about a part of the "
                 "sweep; the same coldq sweep goes on with them."
             )
     return page

@@ -99,27 +99,27 @@ def _claims_table(result: Reproduction) -> Table:
     return rows
 
 
-def print_comparison(found: Comparison) -> None:
+def print_comparison(comparison: Comparison) -> None:
     """Learners side by side, those tuned in hindsight in a table of their own, and what to know."""
     shown = console()
-    rate = "" if found.rate is None else f", at most {100 * found.rate:g}% of slots"
-    titles = (found.title + rate, f"{found.title}{rate}: tuned in hindsight")
-    headings = [heading.replace(" ", "\n", 1) for heading in found.headings[1:]]
-    count = len(found.headings) - (2 if shown.width < FULL_TABLE_COLUMNS else 0)
-    for title, cells in zip(titles, (found.cells(False), found.cells(True)), strict=True):
+    rate = "" if comparison.rate is None else f", at most {100 * comparison.rate:g}% of slots"
+    titles = (comparison.title + rate, f"{comparison.title}{rate}: tuned in hindsight")
+    headings = [heading.replace(" ", "\n", 1) for heading in comparison.headings[1:]]
+    count = len(comparison.headings) - (2 if shown.width < FULL_TABLE_COLUMNS else 0)
+    for title, cells in zip(titles, (comparison.cells(False), comparison.cells(True)), strict=True):
         rows = table(title, ("learner",), headings[: count - 1])
         for row in cells:
             rows.add_row(*row[:count])
         if cells:
             shown.print(rows)
             shown.print()
-    for sentence in found.sentences:
+    for sentence in comparison.sentences:
         shown.print(sentence, highlight=False)
 
 
-def print_overall(found: Sequence[Comparison]) -> None:
+def print_overall(comparisons: Sequence[Comparison]) -> None:
     """The geometric mean over problems and rates, if there are several with rivals."""
-    held = [one for one in found if one.rivalry is not None]
+    held = [one for one in comparisons if one.rivalry is not None]
     if len(held) < 2:
         return
     from coldq.evaluation.comparison import overall
@@ -131,10 +131,10 @@ def print_overall(found: Sequence[Comparison]) -> None:
     )
 
 
-def print_disturbed(found: Sequence[Outcome]) -> None:
+def print_disturbed(outcomes: Sequence[Outcome]) -> None:
     """What late, lost and doubled feedback costs, beside the undisturbed run."""
     shown = console()
-    for problem in dict.fromkeys(one.problem for one in found):
+    for problem in dict.fromkeys(one.problem for one in outcomes):
         rows = table(
             problem,
             ("learner", "feedback"),
@@ -147,7 +147,7 @@ def print_disturbed(found: Sequence[Outcome]) -> None:
             ),
         )
         calm = 0.0
-        for one in (one for one in found if one.problem == problem):
+        for one in (one for one in outcomes if one.problem == problem):
             words = one.disturbance.words
             calm = one.loss if words == "undisturbed" else calm
             rows.add_row(
@@ -176,11 +176,11 @@ def time_sentence(result: Reproduction) -> str:
     )
 
 
-def rate_tables(found: list[Cell], differences: list[str]) -> Iterator[Any]:
+def rate_tables(cells: list[Cell], differences: list[str]) -> Iterator[Any]:
     """Both measured tables, the grid of COLDQ's columns, and what makes the difference."""
-    horizons, n_seeds = found[0].horizons, found[0].totals.shape[1]
+    horizons, n_seeds = cells[0].horizons, cells[0].totals.shape[1]
     for constraints, title in TABLES.items():
-        chosen = [cell for cell in found if cell.constraints == constraints]
+        chosen = [cell for cell in cells if cell.constraints == constraints]
         yield _rates_table(chosen, f"\n{title}")
     yield (
         f"T = {horizons[0]:,} to {horizons[-1]:,}, {n_seeds} seeds. Exponents of T, fitted on the "
@@ -188,7 +188,7 @@ def rate_tables(found: list[Cell], differences: list[str]) -> Iterator[Any]:
         "by a 95% interval over seeds and a margin of 0.05.\n"
         "* COLDQ's claim, which nobody made for this variant.\n"
     )
-    yield _rates_grid(found)
+    yield _rates_grid(cells)
     yield "\n".join(differences)
 
 
@@ -207,7 +207,7 @@ def _rates_table(chosen: list[Cell], title: str) -> Any:
     return rows
 
 
-def _rates_grid(found: list[Cell]) -> Any:
+def _rates_grid(cells: list[Cell]) -> Any:
     from rich.text import Text
 
     rows = table(
@@ -219,7 +219,7 @@ def _rates_grid(found: list[Cell]) -> Any:
         for measure in (DYNAMIC, VIOLATION):
             for vx in GRID:
                 row = [
-                    c for c in found
+                    c for c in cells
                     if (c.column.title, c.column.losses, c.measure, c.path_exponent)
                     == (title, CONVEX, measure, vx)
                 ]  # fmt: skip

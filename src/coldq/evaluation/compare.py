@@ -124,10 +124,10 @@ def comparisons(
     players = _players(problem, learners, asked)
     title = getattr(problem, "title", type(problem).__name__) if title is None else title
     setting, outcomes = Setting(problem, seeds, begin), {}
-    found = [_at_rate(setting, players, rate, outcomes, done) for rate in rates]
+    at_rates = [_at_rate(setting, players, rate, outcomes, done) for rate in rates]
     if asked and learners is None:
-        _hold(setting, found, done)
-    return [_compared(str(title), setting, one) for one in found]
+        _hold(setting, at_rates, done)
+    return [_compared(str(title), setting, one) for one in at_rates]
 
 
 @dataclass(eq=False)
@@ -172,12 +172,12 @@ def _players(problem: Any, learners: Any, asked: bool) -> list[tuple[str, Maker,
     Who is not known is refused before anybody plays.
     """
     if learners is None:
-        found = [(kind.__name__, *_maker(problem, kind, named=False)) for kind in CATALOGUE]
-        found.append(("COLDQ.scaled", lambda rate: _scaled(problem), False))
+        players = [(kind.__name__, *_maker(problem, kind, named=False)) for kind in CATALOGUE]
+        players.append(("COLDQ.scaled", lambda rate: _scaled(problem), False))
         for kind in (COLDQ, RECOO) if asked else ():
             plain, _ = _maker(problem, kind, named=False)
-            found.append((f"SafetyMargin({kind.__name__})", _with_margin(plain), True))
-        return found
+            players.append((f"SafetyMargin({kind.__name__})", _with_margin(plain), True))
+        return players
     if isinstance(learners, Mapping):
         pairs = [(str(name), learner) for name, learner in learners.items()]
     else:
@@ -216,11 +216,11 @@ def _maker(problem: Any, one: Any, *, named: bool) -> tuple[Maker, bool]:
 
 
 def _with_margin(plain: Maker) -> Maker:
-    def made(rate: Any) -> Any:
+    def make_with_margin(rate: Any) -> Any:
         inner = plain(rate)
         return inner if isinstance(inner, str) else SafetyMargin(inner, rate)
 
-    return made
+    return make_with_margin
 
 
 def _scaled(problem: Any) -> Any:
@@ -237,14 +237,14 @@ def _at_rate(
     done: Callable[[str], None],
 ) -> AtRate:
     """Everybody's score at a rate; at the first rate those that are not told it play for all."""
-    problem, seeds, found = setting.problem, setting.seeds, AtRate(rate, [], {})
+    problem, seeds, at_rate = setting.problem, setting.seeds, AtRate(rate, [], {})
     if rate is not None:
         split = setting.begin / problem.horizon
         try:
-            found.tuned = tune_safety_margin(problem, rate, (0.0, split), seeds=seeds)
-            found.scores.append(_by_hand(setting, found.tuned.safety_margin, TUNED_BEFORE))
+            at_rate.tuned = tune_safety_margin(problem, rate, (0.0, split), seeds=seeds)
+            at_rate.scores.append(_by_hand(setting, at_rate.tuned.safety_margin, TUNED_BEFORE))
         except Error as error:
-            found.left_out["safety margin, tuned"] = str(error)
+            at_rate.left_out["safety margin, tuned"] = str(error)
         done("safety margin")
     for k, (name, maker, told) in enumerate(players):
         key = (k, rate if told else None)
@@ -253,13 +253,13 @@ def _at_rate(
             done(name)
         outcome = outcomes[key]
         if isinstance(outcome, str):
-            found.left_out[name] = outcome
+            at_rate.left_out[name] = outcome
         else:
-            found.scores.append(outcome)
-    if not found.scores:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in found.left_out.items())
+            at_rate.scores.append(outcome)
+    if not at_rate.scores:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in at_rate.left_out.items())
         raise InvalidInput(f"no learner can play this problem: {reasons}")
-    return found
+    return at_rate
 
 
 def _outcome(setting: Setting, name: str, maker: Maker, rate: float | None) -> Score | str:
@@ -275,34 +275,34 @@ def _by_hand(setting: Setting, h: float, tuned: str, count: int | None = None) -
     return setting.score(f"safety margin {h:.3g}, {tuned}", learner, tuned, count)
 
 
-def _hold(setting: Setting, found: list[AtRate], done: Callable[[str], None]) -> None:
+def _hold(setting: Setting, at_rates: list[AtRate], done: Callable[[str], None]) -> None:
     """Hold SelfTuning against a safety margin and all rivals, tuned before and in hindsight.
 
     Rivals play the first seed alone, because of each hundreds of choices are tried.
     """
     problem, begin, first = setting.problem, setting.begin, setting.seeds[:1]
     after = (begin / problem.horizon, 1.0)
-    ours = [next((s for s in one.scores if s.name == "SelfTuning"), None) for one in found]
+    ours = [next((s for s in one.scores if s.name == "SelfTuning"), None) for one in at_rates]
     targets = [
         (one.rate, one.rate if score is None else max(float(score.bad[0].mean()), LEAST_SHARE))
-        for one, score in zip(found, ours, strict=True)
+        for one, score in zip(at_rates, ours, strict=True)
     ]
     try:
-        for one, (rate, share) in zip(found, targets, strict=True):
+        for one, (rate, share) in zip(at_rates, targets, strict=True):
             best = tune_safety_margin(problem, rate, after, seeds=setting.seeds)
             one.scores.append(_by_hand(setting, best.safety_margin, HINDSIGHT_AT_RATE))
             best = tune_safety_margin(problem, share, after, seeds=first)
             one.scores.append(_by_hand(setting, best.safety_margin, IN_HINDSIGHT, 1))
         done("safety margin in hindsight")
-        for one, tuned in zip(found, tune(problem, first, begin, targets, done), strict=True):
+        for one, tuned in zip(at_rates, tune(problem, first, begin, targets, done), strict=True):
             for rival in tuned:
                 one.scores.append(_of_rival(setting, rival, rival.before, TUNED_BEFORE))
                 one.scores.append(_of_rival(setting, rival, rival.at_share, IN_HINDSIGHT))
     except Error as error:
-        for one in found:
+        for one in at_rates:
             one.left_out["forecasts with margins"] = str(error)
         return
-    for one, score in zip(found, ours, strict=True):
+    for one, score in zip(at_rates, ours, strict=True):
         if score is not None:
             one.rivalry = held(
                 score, [rival for rival in one.scores if rival.tuned == IN_HINDSIGHT]
@@ -428,8 +428,8 @@ def _apart(one: Array, other: Array) -> Array:
 def _different(names: list[str]) -> list[str]:
     """Names, those that come again with a number."""
     seen: dict[str, int] = {}
-    found = []
+    different = []
     for name in names:
         seen[name] = seen.get(name, 0) + 1
-        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return found
+        different.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return different

@@ -362,7 +362,7 @@ def log_floor(means: Sequence[float]) -> float | None:
     return floor if most > 20.0 * max(min(means), floor) else None
 
 
-def overall(found: Sequence[Comparison]) -> tuple[float, float, float]:
+def overall(comparisons: Sequence[Comparison]) -> tuple[float, float, float]:
     """The geometric mean of SelfTuning's loss over the best rival's, with its 95% interval.
 
     >>> import coldq
@@ -372,7 +372,7 @@ def overall(found: Sequence[Comparison]) -> tuple[float, float, float]:
     >>> round(ratio + table.rivalry.saved[0], 12)
     1.0
     """
-    pairs = [one.rivalry.pair for one in found if one.rivalry is not None]
+    pairs = [one.rivalry.pair for one in comparisons if one.rivalry is not None]
     means = np.mean([np.log(pair[0].mean() / pair[1].mean()) for pair in pairs])
     drawn = np.mean([np.log(np.divide(*block_means(pair))) for pair in pairs], axis=0)
     low, high = np.exp(np.quantile(drawn, (0.025, 0.975)))

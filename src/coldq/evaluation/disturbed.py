@@ -123,14 +123,14 @@ def disturb(
     """The paper's time-varying problem and a real trace, each learner, each disturbance."""
     chosen = seed_tuple(seeds)
     slots: dict[str, Any] = {} if horizon is None else {"horizon": horizon}
-    found = []
+    outcomes = []
     for problem in (TimeVarying(**slots), Autoscale(**slots)):
         for kind, parameters in LEARNERS.items():
             learner = kind.for_problem(problem, **parameters)
             for disturbance in DISTURBANCES:
                 runs = [play(learner, problem, seed, disturbance) for seed in chosen]
                 losses, over = (np.array([run[k] for run in runs]) for k in (0, 1))
-                found.append(
+                outcomes.append(
                     Outcome(
                         type(problem).__name__,
                         kind.__name__,
@@ -142,4 +142,4 @@ def disturb(
                     )
                 )
                 done(f"{type(problem).__name__}, {kind.__name__}: {disturbance.words}")
-    return found
+    return outcomes

@@ -105,13 +105,13 @@ def front(means: Array) -> tuple[int, ...]:
     >>> front(np.array([[3.0, 1.0], [1.0, 3.0], [2.0, 2.0], [2.5, 2.5]]))
     (1, 2, 0)
     """
-    least, found = np.inf, []
+    least, places = np.inf, []
     for place in np.lexsort((means[:, 1], means[:, 0])):
-        same = found and (means[place] == means[found[-1]]).all()
+        same = places and (means[place] == means[places[-1]]).all()
         if means[place, 1] < least or same:
-            found.append(int(place))
+            places.append(int(place))
             least = means[place, 1]
-    return tuple(found)
+    return tuple(places)
 
 
 def drawn_anew(count: int) -> np.ndarray:
@@ -234,6 +234,6 @@ def holm(p: Iterable[float]) -> list[float]:
     p = np.array(list(p))
     order = np.argsort(p, kind="stable")
     steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)) if len(p) else p
-    found = np.empty(len(p))
-    found[order] = np.minimum(steps, 1.0)
-    return found.tolist()
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(steps, 1.0)
+    return corrected.tolist()

@@ -123,12 +123,12 @@ def own_problem(name: str, horizon: int | None = None) -> tuple[str, Any]:
 
 def problem_maker(name: str) -> Callable[..., Any]:
     """What makes a module:problem of its parameters: a class, or a function; a problem is one."""
-    found = from_module("problem", name)
-    is_one = hasattr(found, "start") and not isinstance(found, type)
+    thing = from_module("problem", name)
+    is_one = hasattr(thing, "start") and not isinstance(thing, type)
 
     def make(**parameters: Any) -> Any:
         try:
-            problem = found if is_one else found(**parameters)
+            problem = thing if is_one else thing(**parameters)
         except Error:
             raise
         except Exception as error:
@@ -136,7 +136,7 @@ def problem_maker(name: str) -> Callable[..., Any]:
         require_problem(problem)
         return problem
 
-    return (lambda: make()) if is_one else update_wrapper(make, found)
+    return (lambda: make()) if is_one else update_wrapper(make, thing)
 
 
 def from_module(what: str, name: str) -> Any:
@@ -164,15 +164,15 @@ def from_module(what: str, name: str) -> Any:
 
 def own_learner(name: str) -> Callable[..., Any]:
     """What makes a module:learner for a problem: a function, or a class's; a learner is one."""
-    found = from_module("learner", name)
-    if hasattr(found, "update") and not isinstance(found, type):
-        require_learner(found)
-        return lambda problem: found
-    make = getattr(found, "for_problem", None) if isinstance(found, type) else found
+    thing = from_module("learner", name)
+    if hasattr(thing, "update") and not isinstance(thing, type):
+        require_learner(thing)
+        return lambda problem: thing
+    make = getattr(thing, "for_problem", None) if isinstance(thing, type) else thing
     if not callable(make):
         raise InvalidInput(
             f"{name} must be a function of the problem, a class with for_problem, or a learner, "
-            f"but is {found!r:.200}"
+            f"but is {thing!r:.200}"
         )
     return make
 

@@ -169,14 +169,14 @@ def tune(
     periods = tuple(p for p in getattr(problem, "periods", ()) if p < problem.horizon)
     rivals, T = rivals_of(periods), problem.horizon
     before, after = slice(min(1, begin - 1), begin), slice(begin, T)
-    found: list[dict[Choice, Played]] = [{} for _ in rivals]
+    played: list[dict[Choice, Played]] = [{} for _ in rivals]
     wanted = [rival.grid for rival in rivals]
     for turn in range(TUNING_PASSES):
-        for known, new in zip(found, play(problem, seeds, begin, rivals, wanted), strict=True):
+        for known, new in zip(played, play(problem, seeds, begin, rivals, wanted), strict=True):
             known.update(new)
         done("rivals with all parameters" if turn == 0 else "rivals, finer")
         wanted = []
-        for rival, known in zip(rivals, found, strict=True):
+        for rival, known in zip(rivals, played, strict=True):
             finer: set[Choice] = set()
             for rate, share in targets:
                 chosen = _cheapest(known, rate, before)
@@ -186,11 +186,11 @@ def tune(
             wanted.append(sorted(finer - set(known)))
     tuned = []
     for rate, share in targets:
-        chosen = [_cheapest(known, rate, before) for known in found]
+        chosen = [_cheapest(known, rate, before) for known in played]
         tuned.append(
             [
                 Tuned(rival, one, _cheapest(_alike(known, one), share, after), known)
-                for rival, one, known in zip(rivals, chosen, found, strict=True)
+                for rival, one, known in zip(rivals, chosen, played, strict=True)
             ]
         )
     return tuned
@@ -237,11 +237,11 @@ def play(
             learner.decided(state, x[span], g[span], one)
             for learner, state, span, one in zip(learners, states, spans, seen, strict=True)
         ]
-    found: list[dict[Choice, Played]] = [{} for _ in choices]
+    played: list[dict[Choice, Played]] = [{} for _ in choices]
     for k, span in zip(playing, spans, strict=True):
         for choice, at in zip(choices[k], range(span.start, span.stop), strict=True):
-            found[k][choice] = Played(cost[at], bad[at], float(total[at].mean()))
-    return found
+            played[k][choice] = Played(cost[at], bad[at], float(total[at].mean()))
+    return played
 
 
 def _cheapest(played: Mapping[Choice, Played], share: float, part: slice) -> Choice:

@@ -49,8 +49,8 @@ def tune_safety_margin(
 
     >>> import coldq
     >>> problem = coldq.problems.Autoscale(400)
-    >>> found = coldq.tune_safety_margin(problem, 0.05, safety_margins=[0.2, 1.2, 2.4])
-    >>> found.safety_margin
+    >>> tuned = coldq.tune_safety_margin(problem, 0.05, safety_margins=[0.2, 1.2, 2.4])
+    >>> tuned.safety_margin
     1.2
     """
     limit, seeds = _limit(rate), seed_tuple(seeds)
@@ -123,12 +123,12 @@ def try_safety_margins(
         if t >= last:
             break
         state = learner.update(state, revealed)
-    found = []
+    scores = []
     for (cost, count, total), (begin, end) in zip(sums.mean(axis=-1), spans, strict=True):
         slots = end - begin
         rows = zip(h, cost / slots, count / slots, total, strict=True)
-        found.append([MarginScore(*map(float, row)) for row in rows])
-    return found
+        scores.append([MarginScore(*map(float, row)) for row in rows])
+    return scores
 
 
 def try_finely(
@@ -139,10 +139,10 @@ def try_finely(
     safety_margins: tuple[float, ...] = SAFETY_MARGINS,
 ) -> list[list[MarginScore]]:
     """What safety margins do on each part of a problem, finer where a rate is just kept."""
-    rates, found = list(rates), try_safety_margins(problem, parts, seeds, safety_margins)
+    rates, scores = list(rates), try_safety_margins(problem, parts, seeds, safety_margins)
     for _ in range(REFINEMENT_PASSES):
-        grid, finer = [one.safety_margin for one in found[0]], set[float]()
-        for tried in found:
+        grid, finer = [one.safety_margin for one in scores[0]], set[float]()
+        for tried in scores:
             for rate in rates:
                 at = grid.index(choose_safety_margin(tried, rate).safety_margin)
                 if at > 0:
@@ -151,8 +151,8 @@ def try_finely(
                     )
         if finer:
             more = try_safety_margins(problem, parts, seeds, sorted(finer))
-            found = [sorted(a + b) for a, b in zip(found, more, strict=True)]
-    return found
+            scores = [sorted(a + b) for a, b in zip(scores, more, strict=True)]
+    return scores
 
 
 def is_violated(constraint: Constraint, g: Array, x: Array, domain: Domain) -> np.ndarray:

@@ -85,13 +85,13 @@ class Setting:
     def __post_init__(self) -> None:
         for kind in self.regrets:
             try:
-                found = COMPARATORS[kind](self.problem, self.seeds)
+                comparator = COMPARATORS[kind](self.problem, self.seeds)
             except Error as error:
                 if not self.answers:
                     self.notes.append(f"There is no {kind} regret: {error}.")
                 continue
-            self.best[kind] = found.loss
-            lacking = int((~found.feasible[:, self.begin :]).any(axis=0).sum())
+            self.best[kind] = comparator.loss
+            lacking = int((~comparator.feasible[:, self.begin :]).any(axis=0).sum())
             if lacking and kind == "dynamic":
                 self.notes.append(
                     f"In {lacking:,} of the scored slots nothing is feasible: they are left out of "
@@ -117,7 +117,7 @@ class Setting:
 
         `loss` (S, T) is of the scored slots alone; `decisions` (S, T, p) of all.
         """
-        found = {kind: loss - best[: len(loss), self.begin :] for kind, best in self.best.items()}
+        excess = {kind: loss - best[: len(loss), self.begin :] for kind, best in self.best.items()}
         notes = []
         for kind in self.lacking if decisions is not None else ():
             try:
@@ -125,8 +125,8 @@ class Setting:
             except Error as error:
                 notes.append(f"There is no {kind} regret: {error}.")
             else:
-                found[kind] = loss - best[:, self.begin :]
-        return found, tuple(notes)
+                excess[kind] = loss - best[:, self.begin :]
+        return excess, tuple(notes)
 
     def score(self, name: str, learner: Any, tuned: str = "", count: int | None = None) -> Score:
         """One learner's run, scored; on the first `count` seeds, if that is given."""

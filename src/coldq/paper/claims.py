@@ -158,8 +158,8 @@ def _claim(key: str, words: str) -> Callable[[Measure], Claim]:
     def of(measure: Measure) -> Claim:
         def verdicts(runs: FigureRuns) -> Iterator[Verdict]:
             for setting in _claimed(runs):
-                found = measure(runs, setting)
-                yield Verdict(key, runs.figure.key, words, setting.title, found)
+                quantities = measure(runs, setting)
+                yield Verdict(key, runs.figure.key, words, setting.title, quantities)
 
         return verdicts
 

@@ -99,8 +99,8 @@ def run_figures(
     `processes`.
     """
     plans = [(figure, list(_plan(figure, seeds, alphas))) for figure in figures]
-    found = iter(_all_played([task for _, plan in plans for task in plan], processes, done))
-    return tuple(_collected(figure, plan, found) for figure, plan in plans)
+    played = iter(_all_played([task for _, plan in plans for task in plan], processes, done))
+    return tuple(_collected(figure, plan, played) for figure, plan in plans)
 
 
 class Task(NamedTuple):
@@ -130,12 +130,12 @@ def _all_played(
     tasks: list[Task], processes: int, done: Callable[[str], None]
 ) -> list[tuple[Trace, float]]:
     """The traces, in the order of the tasks, and the seconds that each took."""
-    found: dict[int, tuple[Trace, float]] = {}
+    played: dict[int, tuple[Trace, float]] = {}
     with executor_of(processes if processes > 1 else None) as executor:
         for (number, task), future in do_all(_played, enumerate(tasks), executor):
-            found[number] = future.result()
+            played[number] = future.result()
             done(f"{task.entry.label}, {task.setting.title}")
-    return [found[number] for number in range(len(tasks))]
+    return [played[number] for number in range(len(tasks))]
 
 
 def _played(numbered: tuple[int, Task]) -> tuple[Trace, float]:
@@ -152,12 +152,12 @@ def _played(numbered: tuple[int, Task]) -> tuple[Trace, float]:
 
 
 def _collected(
-    figure: Figure, plan: list[Task], found: Iterator[tuple[Trace, float]]
+    figure: Figure, plan: list[Task], played: Iterator[tuple[Trace, float]]
 ) -> FigureRuns:
     """The runs of a figure, each setting's with RECOO's best alpha behind the others."""
     runs, seconds = list[Run](), dict[str, float]()
     for task in plan:
-        trace, spent = next(found)
+        trace, spent = next(played)
         if task.use == "timed":
             seconds[task.entry.label] = spent / trace.horizon
         elif task.use == "shown":

@@ -13,7 +13,7 @@ from coldq.evaluation.report.parts import join_picture
 from coldq.evaluation.report.pictures import write_picture
 
 
-def write_comparison_page(found: Comparison, path: Path) -> None:
+def write_comparison_page(comparison: Comparison, path: Path) -> None:
     """Write the picture beside the page, as PNG and PDF, and join the tables to the page.
 
     >>> import pathlib, tempfile, coldq
@@ -23,20 +23,20 @@ def write_comparison_page(found: Comparison, path: Path) -> None:
     >>> "Autoscale" in path.read_text(encoding="utf-8")
     True
     """
-    name = comparison_name(found)
-    picture = write_picture(path.parent / "figures" / name, _draw, found)
+    name = comparison_name(comparison)
+    picture = write_picture(path.parent / "figures" / name, _draw, comparison)
     own = "Loss and violation"
-    if found.rate is not None:
-        own = f"At most {100 * found.rate:g}% of slots violated"
+    if comparison.rate is not None:
+        own = f"At most {100 * comparison.rate:g}% of slots violated"
     lead = "What each learner would have done."
-    shown = {"found": found, "alternative": _alternative(found)}
-    shown["provenance"] = tuple(getattr(found.problem, "provenance", ()))
-    titles = (f"{found.title}: learners side by side", own)
+    shown = {"comparison": comparison, "alternative": _alternative(comparison)}
+    shown["provenance"] = tuple(getattr(comparison.problem, "provenance", ()))
+    titles = (f"{comparison.title}: learners side by side", own)
     join_picture(name, titles, lead, path, "comparison.html.jinja", picture, **shown)
 
 
-def _draw(found: Comparison) -> Canvas:
-    left, right = found.plot().axes
+def _draw(comparison: Comparison) -> Canvas:
+    left, right = comparison.plot().axes
     for axes in (left, right):
         axes.grid(visible=False, axis="y")
     left.tick_params(axis="y", length=0.0, labelsize=6.5)
@@ -46,7 +46,9 @@ def _draw(found: Comparison) -> Canvas:
     return canvas
 
 
-def _alternative(found: Comparison) -> str:
+def _alternative(comparison: Comparison) -> str:
     """What the picture shows, in words and numbers."""
-    points = (f"{row[0]}: {row[1]}, {row[2]}, {row[3]}" for row in found.cells(hindsight=False))
+    points = (
+        f"{row[0]}: {row[1]}, {row[2]}, {row[3]}" for row in comparison.cells(hindsight=False)
+    )
     return f"Loss, violation and share of violated slots: {'; '.join(points)}."

@@ -40,17 +40,17 @@ def plain(title: str, otherwise: str) -> str:
     return re.sub(r"[^\w.-]+", "-", title).strip("-.") or otherwise
 
 
-def comparison_name(found: Comparison) -> str:
+def comparison_name(comparison: Comparison) -> str:
     """The name of a comparison's files."""
-    rate = "" if found.rate is None else f"-{found.rate:g}"
-    return f"compare-{plain(found.title, 'own')}{rate}"
+    rate = "" if comparison.rate is None else f"-{comparison.rate:g}"
+    return f"compare-{plain(comparison.title, 'own')}{rate}"
 
 
-def write_comparison(found: Comparison, folder: Path) -> None:
+def write_comparison(comparison: Comparison, folder: Path) -> None:
     """One row a learner, as parquet and as LaTeX, and one a learner and seed, as parquet."""
     import pyarrow as pa
 
-    name = comparison_name(found)
-    write_parquet(found.to_arrow(), folder / f"{name}.parquet")
-    write_parquet(pa.table(dict(found.by_seed)), folder / f"{name}-seeds.parquet")
-    write_text(folder / f"{name}.tex", found.to_latex() + "\n")
+    name = comparison_name(comparison)
+    write_parquet(comparison.to_arrow(), folder / f"{name}.parquet")
+    write_parquet(pa.table(dict(comparison.by_seed)), folder / f"{name}-seeds.parquet")
+    write_text(folder / f"{name}.tex", comparison.to_latex() + "\n")

@@ -20,20 +20,20 @@ MARKERS = "osD^vP*X"
 LATEX_ROWS = 12  # settings of a problem that LaTeX has, the front and the recommended among them
 
 
-def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
+def write_sweep_page(sweep: Sweep, answered: Sequence[Answers], path: Path) -> None:
     """Write pictures and LaTeX of what a sweep says, and join a part with all problems to the page.
 
     >>> import pathlib, tempfile, coldq
     >>> from coldq.evaluation.report.sweeps import write_sweep_page
     >>> from coldq.evaluation.sweeps.answers import answers
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "index.html"
-    >>> found = coldq.sweep(problems=["linear"], learners=["COLDQ", "OGD"], seeds=2)
-    >>> write_sweep_page(found, answers(found), path)
+    >>> sweep = coldq.sweep(problems=["linear"], learners=["COLDQ", "OGD"], seeds=2)
+    >>> write_sweep_page(sweep, answers(sweep), path)
     >>> "linear" in path.read_text(encoding="utf-8")
     True
     """
     sections, contents = [], []
-    for k, one in enumerate(said, 1):
+    for k, one in enumerate(answered, 1):
         name = f"sweep-{k}-{plain(one.problem, 'problem')}"
         picture = write_picture(path.parent / "figures" / name, _draw, one)
         write_text(path.parent / f"{name}.tex", latex(one))
@@ -45,9 +45,9 @@ def write_sweep_page(found: Sweep, said: Sequence[Answers], path: Path) -> None:
                 sensitivities=list(one.sensitivities()),
             )
         )  # fmt: skip
-    if found.failures or found.missing:
-        sections.append(render("sweep-failures.html.jinja", found=found))
-    title = found.title or "A sweep"
+    if sweep.failures or sweep.missing:
+        sections.append(render("sweep-failures.html.jinja", sweep=sweep))
+    title = sweep.title or "A sweep"
     lead = "Learners with many parameters: loss against violation, problem by problem."
     join(Part("sweep", title, lead, contents, "\n".join(sections)), path)
 

@@ -108,10 +108,10 @@ class Answers:
     @cached_property
     def places(self) -> dict[str, list[int]]:
         """The places of every learner's settings."""
-        found: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for place, one in enumerate(self.settings):
-            found.setdefault(one.learner, []).append(place)
-        return found
+            places.setdefault(one.learner, []).append(place)
+        return places
 
     @cached_property
     def front(self) -> tuple[int, ...]:
@@ -126,13 +126,13 @@ class Answers:
         """
         from scipy.stats import rankdata
 
-        found, drawn = np.empty((2, len(self.settings), 3)), drawn_anew(len(self.seeds))
+        ranks, drawn = np.empty((2, len(self.settings), 3)), drawn_anew(len(self.seeds))
         for k in range(2):
             each = rankdata(self.samples[:, k], axis=0)
-            found[k, :, 0] = each.mean(axis=1)
+            ranks[k, :, 0] = each.mean(axis=1)
             for place, row in enumerate(each):
-                found[k, place, 1:] = np.quantile(row[drawn].mean(axis=1), (0.025, 0.975))
-        return found
+                ranks[k, place, 1:] = np.quantile(row[drawn].mean(axis=1), (0.025, 0.975))
+        return ranks
 
     @cached_property
     def reference(self) -> int:
@@ -242,8 +242,8 @@ def answers(sweep: Sweep, budget: float | None = None) -> list[Answers]:
 
     >>> import coldq
     >>> from coldq.evaluation.sweeps.answers import answers
-    >>> found = coldq.sweep(problems=["linear"], learners=["COLDQ", "OGD"], seeds=3)
-    >>> [one] = answers(found)
+    >>> swept = coldq.sweep(problems=["linear"], learners=["COLDQ", "OGD"], seeds=3)
+    >>> [one] = answers(swept)
     >>> [setting.name for setting in one.settings], one.seeds
     (['COLDQ', 'OGD'], (0, 1, 2))
     >>> one.settings[one.recommended].name
@@ -261,22 +261,22 @@ def answers(sweep: Sweep, budget: float | None = None) -> list[Answers]:
     ):
         horizons[problem] = horizon
         rows.setdefault(problem, {}).setdefault((learner, parameters), {})[seed] = measures
-    found = []
+    answered = []
     for problem, settings in rows.items():
         seeds = sorted(set.intersection(*map(set, settings.values())))
         if not seeds:
             continue
-        made = [
+        settings_of = [
             Setting(learner, json.loads(text), *np.array([runs[seed] for seed in seeds]).T.copy())
             for (learner, text), runs in settings.items()
         ]
         adaptive = problem in sweep.adaptive
         notes = (*((ADAPTIVE_NOTE,) if adaptive else ()), *sweep.notes.get(problem, ()))
-        about = horizons[problem], tuple(seeds), tuple(made), budget, notes
-        found.append(Answers(problem, *about))
-    if not found:
+        about = horizons[problem], tuple(seeds), tuple(settings_of), budget, notes
+        answered.append(Answers(problem, *about))
+    if not answered:
         raise InvalidInput("no seed was run with all settings, so that there is nothing to compare")
-    return found
+    return answered
 
 
 def _apart(value: float, target: float) -> float:

@@ -77,45 +77,45 @@ def asked(config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[
     """What a TOML file, or its keys, and further keys ask for.
 
     >>> from coldq.evaluation.sweeps.config import asked
-    >>> found = asked(None, {"problems": ["linear"], "learners": [{"learner": "COLDQ",
+    >>> whole = asked(None, {"problems": ["linear"], "learners": [{"learner": "COLDQ",
     ...     "epsilon": [0.1, 0.5]}], "seeds": 3})
-    >>> [one.parameters for one in found.learners], found.seeds
+    >>> [one.parameters for one in whole.learners], whole.seeds
     ([{'epsilon': 0.1}, {'epsilon': 0.5}], (0, 1, 2))
     """
-    where, folder, said = "the sweep", Path(), dict(keys)
+    where, folder, entries = "the sweep", Path(), dict(keys)
     if isinstance(config, str | PathLike):
         where, folder = str(config), Path(config).parent
-        said = read_toml(Path(config)) | said
+        entries = read_toml(Path(config)) | entries
     elif isinstance(config, Mapping):
-        said = dict(config) | said
+        entries = dict(config) | entries
     elif config is not None:
         raise InvalidInput(
             f"a sweep is a TOML file's path, or its keys, but this is a {type(config).__name__}"
         )
-    require_keys(where, said, SWEEP_KEYS)
+    require_keys(where, entries, SWEEP_KEYS)
     for key in ("problems", "learners"):
-        if key not in said:
+        if key not in entries:
             raise InvalidInput(f"{where}: {key} is missing; it names what is run, see [[{key}]]")
-    title = said.get("title", "" if where == "the sweep" else Path(where).stem)
+    title = entries.get("title", "" if where == "the sweep" else Path(where).stem)
     if not isinstance(title, str):
         raise InvalidInput(f"{where}: title must be some text, but is {title!r:.80}")
-    per, budget = said.get("seeds_a_task"), said.get("budget")
-    found = Asked(
+    per, budget = entries.get("seeds_a_task"), entries.get("budget")
+    whole = Asked(
         title,
-        _seeds(where, said.get("seeds", DEFAULT_SEED_COUNT)),
+        _seeds(where, entries.get("seeds", DEFAULT_SEED_COUNT)),
         None if per is None else whole_number(f"{where}: seeds_a_task", per, 1),
         None if budget is None else require_budget(where, budget),
-        tuple(_entries(where, "problem", said["problems"], lambda one: _problem(one, folder))),
-        tuple(_entries(where, "learner", said["learners"], _learner)),
-        flag(f"{where}: regret", said.get("regret", True)),
+        tuple(_entries(where, "problem", entries["problems"], lambda one: _problem(one, folder))),
+        tuple(_entries(where, "learner", entries["learners"], _learner)),
+        flag(f"{where}: regret", entries.get("regret", True)),
     )
-    _require_different(where, "problems", [one.title for one in found.problems])
-    _require_different(where, "learners", [(e.title, *e.flat.items()) for e in found.learners])
-    _require_alike(where, found.learners)
-    for one in found.learners:
+    _require_different(where, "problems", [one.title for one in whole.problems])
+    _require_different(where, "learners", [(e.title, *e.flat.items()) for e in whole.learners])
+    _require_alike(where, whole.learners)
+    for one in whole.learners:
         if one.title in BEST:
             raise InvalidInput(f"{where}: {one.title!r} is a comparator's name; give another one")
-    return found
+    return whole
 
 
 def require_budget(where: str, given: Any) -> float:

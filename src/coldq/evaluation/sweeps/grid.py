@@ -47,10 +47,10 @@ def values_of(where: str, given: Any) -> list[Any]:
     if isinstance(given, list | tuple | np.ndarray):
         if not len(given):
             raise InvalidInput(f"{where} is an empty list, which leaves nothing to run")
-        found = [value for one in given for value in values_of(where, one)]
-        if any(found[k] in found[:k] for k in range(len(found))):
+        values = [value for one in given for value in values_of(where, one)]
+        if any(values[k] in values[:k] for k in range(len(values))):
             raise InvalidInput(f"{where} names a value twice: {given!r:.120}")
-        return found
+        return values
     if is_dataclass(given) and not isinstance(given, type):  # a domain, a schedule
         return [describe(given)]
     if not isinstance(given, Mapping):
@@ -88,9 +88,9 @@ def _range(where: str, given: Mapping[str, Any]) -> list[Any]:
             f"{where}: a range with log = true needs ends above 0, but has {low:g} and {high:g}"
         )
     points = np.geomspace(low, high, count) if log else np.linspace(low, high, count)
-    found = [float(f"{point:.12g}") for point in points]  # 0.1, not 0.09999999999999999
+    values = [float(f"{point:.12g}") for point in points]  # 0.1, not 0.09999999999999999
     whole = all(isinstance(given[key], int) for key in ("from", "to"))
-    return [int(one) for one in found] if whole and all(map(float.is_integer, found)) else found
+    return [int(one) for one in values] if whole and all(map(float.is_integer, values)) else values
 
 
 def _plain(where: str, value: Any) -> Any:
@@ -113,11 +113,11 @@ def flat(parameters: Mapping[str, Any]) -> dict[str, Any]:
     >>> flat({"alpha": {"type": "Power", "exponent": 0.5, "scale": 2.0}, "scaled": True})
     {'alpha.exponent': 0.5, 'alpha.scale': 2.0, 'scaled': True}
     """
-    found: dict[str, Any] = {}
+    flattened: dict[str, Any] = {}
     for key, value in parameters.items():
         if isinstance(value, Mapping):
             inner = {name: part for name, part in value.items() if name != "type"}
-            found |= {f"{key}.{name}": part for name, part in flat(inner).items()}
+            flattened |= {f"{key}.{name}": part for name, part in flat(inner).items()}
         else:
-            found[key] = str(value) if isinstance(value, list | tuple) else value
-    return found
+            flattened[key] = str(value) if isinstance(value, list | tuple) else value
+    return flattened

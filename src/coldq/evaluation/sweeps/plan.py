@@ -32,17 +32,17 @@ class Plan:
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
         """Every task, in the order in which they are asked for."""
-        library, found = library_digest(), []
+        library, tasks = library_digest(), []
         for played in self.asked.problems:
             problem, regret = digest(played.described), self.asked.regret and played.adaptive
             for player in self.players(played):
                 learner, parameters = digest(player.described), canonical(player.flat)
                 shown = played.title, player.title, parameters
                 for seeds in self.batches(played):
-                    said = [TABLE_FORMAT, library, problem, learner, list(seeds), regret]
+                    content = [TABLE_FORMAT, library, problem, learner, list(seeds), regret]
                     about = played.described, player.described, seeds, regret
-                    found.append(Task(digest([said, shown]), *shown, *about))
-        return tuple(found)
+                    tasks.append(Task(digest([content, shown]), *shown, *about))
+        return tuple(tasks)
 
     def players(self, played: Entry) -> tuple[Entry, ...]:
         """The learners of a problem, and the comparators that regret needs, which come first."""
@@ -109,33 +109,33 @@ def estimate(plan: Plan) -> Estimate:
     Each pair is looked at for a moment, with the learner's first parameters, and a fresh process is
     started, which plays the first of them.
     """
-    found: dict[tuple[str, str], float | str] = {}
+    seconds: dict[tuple[str, str], float | str] = {}
     slots: dict[tuple[str, str], float] = {}
     for played, player in (
         (one, each) for one in plan.asked.problems for each in plan.players(one)
     ):
         pair, batches = (played.title, player.title), plan.batches(played)
-        if pair not in found:
+        if pair not in seconds:
             try:
                 probe = _comparator_seconds if player.title in BEST else _seconds_a_slot
                 slots[pair] = probe(played.problem, player.described, batches[0])
-                found[pair] = 0.0
+                seconds[pair] = 0.0
             except Exception as error:
-                found[pair] = f"{type(error).__name__}: {error}"
-        spent = found[pair]
+                seconds[pair] = f"{type(error).__name__}: {error}"
+        spent = seconds[pair]
         if isinstance(spent, float):
             share = sum(len(seeds) for seeds in batches) / len(batches[0])
-            found[pair] = spent + slots[pair] * played.problem.horizon * share
+            seconds[pair] = spent + slots[pair] * played.problem.horizon * share
     begun = time.perf_counter()
     with Processes(1) as executor:
         executor.submit(_begin, plan.tasks[-1])  # whether it can or not
-    return Estimate(found, time.perf_counter() - begun)
+    return Estimate(seconds, time.perf_counter() - begun)
 
 
 def _seconds_a_slot(problem: Any, learner: Mapping[str, Any], seeds: tuple[int, ...]) -> float:
     """Seconds of a slot of these seeds together."""
-    made, begun, spent = learner_of(learner, problem), time.perf_counter(), []
-    for _ in _slots(made, problem, seeds):
+    player, begun, spent = learner_of(learner, problem), time.perf_counter(), []
+    for _ in _slots(player, problem, seeds):
         spent.append(time.perf_counter())
         if spent[-1] - begun > PROBE_SECONDS and len(spent) > 8:
             break
@@ -154,12 +154,14 @@ class _Shortened:
         return getattr(self._problem, name)
 
 
-def _comparator_seconds(problem: Any, said: Mapping[str, Any], seeds: tuple[int, ...]) -> float:
+def _comparator_seconds(
+    problem: Any, comparator: Mapping[str, Any], seeds: tuple[int, ...]
+) -> float:
     """Seconds of a slot of the best decisions for these seeds together."""
     if hasattr(problem, "best_decisions"):
         return 0.0
     short, begun = _Shortened(problem), time.perf_counter()
-    COMPARATORS[said["comparator"]](short, seeds)  # type: ignore[arg-type]
+    COMPARATORS[comparator["comparator"]](short, seeds)  # type: ignore[arg-type]
     return (time.perf_counter() - begun) / short.horizon
 
 

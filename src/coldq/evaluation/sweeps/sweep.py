@@ -61,12 +61,12 @@ def sweep(
         failed, there is a :class:`~coldq.FailedTasks` warning.
 
     >>> import coldq
-    >>> found = coldq.sweep(
+    >>> table = coldq.sweep(
     ...     problems=[coldq.problems.TimeVarying(horizon=50)], learners=["COLDQ", "RECOO"], seeds=4
     ... )
-    >>> found
+    >>> table
     Sweep(8 runs)
-    >>> found.to_pandas().columns.tolist()[:4]
+    >>> table.to_pandas().columns.tolist()[:4]
     ['problem', 'learner', 'seed', 'horizon']
     """
     plan, retry_failed = Plan(asked(config, keys)), flag("retry_failed", retry_failed)
@@ -74,16 +74,16 @@ def sweep(
         raise InvalidInput(f"done must be a function that hears of tasks, but is {done!r:.200}")
     with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as folder:
         run_missing(plan, Path(folder), workers, dask, ray, retry_failed=retry_failed, done=done)
-        found = read(Path(folder))
-    if found.failures:
-        first = found.failures[0]
+        table = read(Path(folder))
+    if table.failures:
+        first = table.failures[0]
         warn(
-            f"the table lacks the runs of tasks that failed ({len(found.failures):,}, which "
+            f"the table lacks the runs of tasks that failed ({len(table.failures):,}, which "
             f"`failures` names): {first['learner']} {first['parameters']} on {first['problem']}: "
             f"{first['error']}",
             FailedTasks,
         )
-    return found
+    return table
 
 
 def run_missing(

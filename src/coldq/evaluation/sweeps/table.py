@@ -38,9 +38,9 @@ class Sweep(Tabular):
     why a regret is NaN.
 
     >>> import coldq
-    >>> found = coldq.sweep(problems=["linear"], learners=[{"learner": "COLDQ",
+    >>> swept = coldq.sweep(problems=["linear"], learners=[{"learner": "COLDQ",
     ...     "epsilon": [0.1, 0.5]}], seeds=3)
-    >>> len(found), found.to_pandas().groupby("epsilon").loss.mean().shape
+    >>> len(swept), swept.to_pandas().groupby("epsilon").loss.mean().shape
     (6, (2,))
     """
 
@@ -95,23 +95,23 @@ class Sweep(Tabular):
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The names of all parameters."""
-        said = self.runs["parameters"].unique().to_pylist()
-        return tuple(dict.fromkeys(name for text in said for name in json.loads(text)))
+        texts = self.runs["parameters"].unique().to_pylist()
+        return tuple(dict.fromkeys(name for text in texts for name in json.loads(text)))
 
     def _columns(self) -> dict[str, np.ndarray]:
         encoded = self.runs["parameters"].combine_chunks().dictionary_encode()
         each = [json.loads(text) for text in encoded.dictionary.to_pylist()]
         place = encoded.indices.to_numpy(zero_copy_only=False)
-        found = {
+        columns = {
             name: np.array(self.runs[name].to_pylist(), object) for name in ("problem", "learner")
         }
         of_run = ("seed", "horizon", *MEASURES)
         for name in self.parameters:
-            column = f"learner.{name}" if name in (*found, *of_run) else name
-            found[column] = _column([one.get(name) for one in each])[place]
+            column = f"learner.{name}" if name in (*columns, *of_run) else name
+            columns[column] = _column([one.get(name) for one in each])[place]
         for name in of_run:
-            found[name] = self.runs[name].to_numpy()
-        return found
+            columns[name] = self.runs[name].to_numpy()
+        return columns
 
 
 def shown(value: Any) -> str:
@@ -186,7 +186,7 @@ def _with_regrets(runs: Any, best: Any) -> Any:
     titles, comparator = (best[name].to_numpy() for name in ("problem", "learner"))
     for label, kind in BEST.items():
         column = f"{kind}_regret"
-        found = runs[column].to_numpy().copy()
+        regret = runs[column].to_numpy().copy()
         for title in set(titles):
             least = best.filter((titles == title) & (comparator == label)).sort_by("seed")
             seeds, losses = least["seed"].to_numpy(), least["loss"].to_numpy()
@@ -194,6 +194,6 @@ def _with_regrets(runs: Any, best: Any) -> Any:
                 continue
             (here,) = np.nonzero(problem == title)
             at = np.minimum(np.searchsorted(seeds, seed[here]), seeds.size - 1)
-            found[here] = np.where(seeds[at] == seed[here], loss[here] - losses[at], np.nan)
-        runs = runs.set_column(runs.column_names.index(column), column, pa.array(found))
+            regret[here] = np.where(seeds[at] == seed[here], loss[here] - losses[at], np.nan)
+        runs = runs.set_column(runs.column_names.index(column), column, pa.array(regret))
     return runs

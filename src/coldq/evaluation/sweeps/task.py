@@ -78,7 +78,7 @@ def _played(task: Task, problem: Any) -> tuple[dict[str, Array], Iterable[str]]:
     keep = ["decisions"] if task.regret else []
     learner = learner_of(task.learner, problem)
     trace = simulate(learner, problem, task.seeds, keep=keep, progress=False)
-    found, notes = (
+    measures, notes = (
         {
             "loss": accumulated_loss(trace),
             "violation": hard_violation(trace),
@@ -89,8 +89,8 @@ def _played(task: Task, problem: Any) -> tuple[dict[str, Array], Iterable[str]]:
     )
     if task.regret:
         excess, notes = Setting(problem, task.seeds).excess(trace.loss, trace.decisions)
-        found |= {f"{kind}_regret": regret(each)[0] for kind, each in excess.items()}
-    return found, notes
+        measures |= {f"{kind}_regret": regret(each)[0] for kind, each in excess.items()}
+    return measures, notes
 
 
 def _best(task: Task, problem: Any) -> tuple[dict[str, Array], Iterable[str]]:
@@ -115,24 +115,24 @@ def _best(task: Task, problem: Any) -> tuple[dict[str, Array], Iterable[str]]:
 @lru_cache(CACHED_PROBLEMS)
 def problem_of(described: str) -> Any:
     """The problem that a task is about, from the text of its description."""
-    said = json.loads(described)
-    if "described" in said:
-        return build(said["described"])
-    _require_same_module(said)
-    return problem_maker(said["module"])(**built(said["parameters"]))
+    description = json.loads(described)
+    if "described" in description:
+        return build(description["described"])
+    _require_same_module(description)
+    return problem_maker(description["module"])(**built(description["parameters"]))
 
 
-def learner_of(said: Mapping[str, Any], problem: Any) -> Any:
+def learner_of(description: Mapping[str, Any], problem: Any) -> Any:
     """The learner of a task, made for its problem."""
-    if "described" in said:
-        return build(said["described"])
-    parameters = built(said["parameters"])
+    if "described" in description:
+        return build(description["described"])
+    parameters = built(description["parameters"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WeakPrice)  # what it does is to be seen
-        if "module" in said:
-            _require_same_module(said)
-            return own_learner(said["module"])(problem, **parameters)
-        (kind,) = learners_of([said["learner"]])
+        if "module" in description:
+            _require_same_module(description)
+            return own_learner(description["module"])(problem, **parameters)
+        (kind,) = learners_of([description["learner"]])
         given = {**GIVEN.get(kind.__name__, {}), **parameters}
         return kind.for_problem(problem, **given)  # type: ignore[attr-defined]
 
@@ -142,7 +142,7 @@ def built(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: build(v) if isinstance(v, Mapping) else v for name, v in parameters.items()}
 
 
-def _require_same_module(said: Mapping[str, Any]) -> None:
-    module = said["module"].partition(":")[0]
-    if module_digest(module) != said["digest"]:
+def _require_same_module(description: Mapping[str, Any]) -> None:
+    module = description["module"].partition(":")[0]
+    if module_digest(module) != description["digest"]:
         raise InvalidInput(f"this worker has another {module} than the one that sent the task")

@@ -65,7 +65,7 @@ class Cell:
 
 def cells(out: Path, horizons: Sequence[int], n_seeds: int) -> list[Cell]:
     """Every measure that has a claim, from the stored runs."""
-    found = []
+    rows = []
     for column in columns():
         for vx in column.path_exponents:
             runs = [stored(out, Task(column.key, vx, T, n_seeds)) for T in horizons]
@@ -75,10 +75,8 @@ def cells(out: Path, horizons: Sequence[int], n_seeds: int) -> list[Cell]:
                     name = "violation" if measure == VIOLATION else "regret"
                     totals = np.array([run[name][i] for run in runs])
                     grown = growth(horizons, totals)
-                    found.append(
-                        Cell(column, measure, vx, vg, tuple(horizons), totals, grown, rate)
-                    )
-    return found
+                    rows.append(Cell(column, measure, vx, vg, tuple(horizons), totals, grown, rate))
+    return rows
 
 
 def _claims(column: Column, constraints: str, vx: float) -> Iterator[tuple[str, Rate | Largest]]:
@@ -120,13 +118,13 @@ def counted(group: list[Cell]) -> list[str]:
     return [str(verdicts.count(kind) or "") for kind in VERDICTS]
 
 
-def differences(found: list[Cell]) -> Iterator[str]:
+def differences(measured: list[Cell]) -> Iterator[str]:
     """Which difference is knowledge of V_x, and which is the algorithm."""
 
     def slopes(title: str) -> dict[tuple[float, float], float]:
         return {
             (c.path_exponent, c.variation_exponent): c.grown.slope
-            for c in found
+            for c in measured
             if (c.column.title, c.column.losses, c.measure) == (title, CONVEX, DYNAMIC)
         }
 

@@ -68,7 +68,7 @@ def write_traces(runs: FigureRuns, path: Path) -> None:
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
-def write_rates(found: list[Cell], out: Path) -> None:
+def write_rates(cells: list[Cell], out: Path) -> None:
     """rates.csv and rates.json with every cell."""
     rows = [
         {
@@ -87,13 +87,13 @@ def write_rates(found: list[Cell], out: Path) -> None:
             "high": c.grown.high,
             "verdict": c.verdict,
         }
-        for c in found
+        for c in cells
     ]
     with whole_file(out / "rates.csv") as path, path.open("w", newline="") as file:
         sheet = csv.DictWriter(file, list(rows[0]))
         sheet.writeheader()
         sheet.writerows(rows)
-    for row, c in zip(rows, found, strict=True):
+    for row, c in zip(rows, cells, strict=True):
         row |= {"horizons": c.horizons, "mean_totals": c.totals.mean(axis=1).tolist()}
         row |= {key: None for key in ("slope", "low", "high") if np.isnan(row[key])}
     write_text(out / "rates.json", json.dumps(rows, indent=1))

@@ -155,7 +155,7 @@ def _end_row(
     row = []
     for measure in MEASURES:
         values = run.running(measure, averaged=figure.averaged)[:, -1]
-        found = (
+        points = (
             end
             for end in ends
             if end.setting is setting and end.label == run.entry.label and end.measure == measure
@@ -166,7 +166,7 @@ def _end_row(
                 "least": float(values.min()),
                 "greatest": float(values.max()),
                 "seeds": len(values),
-                "point": next(found, None),
+                "point": next(points, None),
             }
         )
     return run.entry.label, row
@@ -207,13 +207,13 @@ def _provenance(figure: Figure) -> list[tuple[str, list[str]]]:
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in packages:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _needs(quantity: Quantity) -> str:

@@ -71,15 +71,15 @@ def write_pictures(runs: FigureRuns, folder: Path) -> dict[str, str]:
     >>> sorted(path.name for path in folder.iterdir())
     ['linear-short.pdf', 'linear-short.png']
     """
-    found = {}
+    addresses = {}
     for setting in runs.figure.settings:
         name = picture_name(runs.figure, setting)
-        found[name] = as_address(write_picture(folder / name, _draw, runs, setting))
+        addresses[name] = as_address(write_picture(folder / name, _draw, runs, setting))
         for run in runs.of(setting):
             if run.above_floor is not None and run.above_floor.any():
                 name = queue_name(runs.figure, setting)
-                found[name] = as_address(write_picture(folder / name, _draw_queue, run))
-    return found
+                addresses[name] = as_address(write_picture(folder / name, _draw_queue, run))
+    return addresses
 
 
 def above_floor(run: Run) -> Array:

@@ -18,11 +18,11 @@ from coldq.paper.report.curves import PALETTE
 PICTURE_INCHES = (7.0, 5.2)
 
 
-def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> None:
+def write_rates_page(cells: list[Cell], differences: list[str], path: Path) -> None:
     """Write a picture for each table beside the page, as PNG and PDF, and join all to the page."""
     tables = []
     for k, (constraints, title) in enumerate(TABLES.items(), 1):
-        chosen = [cell for cell in found if cell.constraints == constraints]
+        chosen = [cell for cell in cells if cell.constraints == constraints]
         name = f"rates-table-{k}"
         canvas = write_picture(path.parent / "figures" / name, _draw, chosen, title)
         tables.append(
@@ -38,7 +38,7 @@ def write_rates_page(found: list[Cell], differences: list[str], path: Path) -> N
                 ],
             }
         )  # fmt: skip
-    horizons, seeds = found[0].horizons, found[0].totals.shape[1]
+    horizons, seeds = cells[0].horizons, cells[0].totals.shape[1]
     html = render(
         "rates.html.jinja",
         "coldq.paper.report",
