@@ -24,5 +24,5 @@ def test_private_names_later_sentences_and_parts_of_words_are_not(tmp_path: Path
 
 def test_a_name_is_split_into_words_and_a_docstring_into_sentences() -> None:
     assert words_of("tune_headroom") == "tune headroom"
-    assert words_of("HardRows") == "enforced rows"
+    assert words_of("HardRows") == "hard rows"
     assert first_sentence("A row\n    of 1.5. Then more.\n\nMore.") == "a row of 1.5."
