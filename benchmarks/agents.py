@@ -212,9 +212,9 @@ def weigh(count: int, rounds: int, given: list[Any]) -> float:
     return (resident() - before) / count / 1024.0
 
 
-def wake(folder: Path, given: list[Any]) -> Callable[[], None]:
-    """Open an agent that sleeps on disk, and close it."""
-    path = folder / "sleeping.db"
+def reopened(folder: Path, given: list[Any]) -> Callable[[], None]:
+    """Open an agent that was evicted to disk, and close it."""
+    path = folder / "evicted.db"
     with coldq.Agent(learner(), N, path=path, remember=100) as agent:
         for k in range(100):
             agent.observe(agent.decide().round, *given[k % len(given)])
@@ -249,8 +249,8 @@ def main() -> None:
         }
         found = in_turns(disk, count // 2, block=2)  # a disk changes its pace within milliseconds
         add("decide + observe, on disk", found["agent"], "a commit", found["commit"], "2")
-        found = in_turns({"wake": wake(folder, given), "commit": disk["commit"]}, count // 50)
-        add("wake an idle agent", found["wake"], "a commit", found["commit"], "-")
+        found = in_turns({"open": reopened(folder, given), "commit": disk["commit"]}, count // 50)
+        add("open an evicted agent", found["open"], "a commit", found["commit"], "-")
         over_http(folder, given, 2 if quick else 10)
     agents, rounds = (500, 10) if quick else (10_000, 10)
     kilobytes = weigh(agents, rounds, given)

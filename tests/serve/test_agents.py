@@ -68,7 +68,7 @@ def made_in(folder: Path, *names: str) -> None:
     agents.close()
 
 
-def test_an_agent_that_is_long_to_wake_holds_up_its_own_callers_alone(
+def test_an_agent_that_is_long_to_open_holds_up_its_own_callers_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_in(tmp_path, "slow", "quick")
@@ -143,7 +143,7 @@ def test_at_the_end_agents_are_closed_side_by_side(
     assert not meeting.broken and not list(tmp_path.glob("*-wal"))
 
 
-def test_a_server_ends_though_an_agent_is_long_to_wake(
+def test_a_server_ends_though_an_agent_is_long_to_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_in(tmp_path, "slow")
