@@ -152,6 +152,22 @@ def test_a_table_is_found_beside_the_sweep_that_names_it(tmp_path, monkeypatch) 
     assert coldq.accumulated_loss(trace)[0] in set(found.to_pandas()["loss"])
 
 
+def test_a_table_takes_parameters_as_learners_do(tmp_path) -> None:
+    (tmp_path / "load.csv").write_text("price,load\n" + "3.0,5.0\n2.0,7.0\n" * 5)
+    layout = tmp_path / "load.toml"
+    layout.write_text(
+        'decide = {grid = [0, 9]}\ncost = "price"\nrows = [{sum = "all", at_least = "load"}]\n'
+    )
+    several = {"problem": str(layout), "cost": ["price", 4.0]}
+    found = coldq.sweep(problems=[several], learners=["COLDQ"], regret=False).to_pandas()
+    assert found["problem"].tolist() == ["load (cost=price)", "load (cost=4.0)"]
+    problem = coldq.problems.from_table(layout, cost=4.0)
+    trace = coldq.simulate(coldq.COLDQ.for_problem(problem), problem, [0])
+    assert found["loss"].iloc[1] == coldq.accumulated_loss(trace)[0]
+    with pytest.raises(coldq.InvalidInput, match=r"no key 'costs' \(did you mean 'cost'"):
+        coldq.sweep(problems=[{"problem": str(layout), "costs": 1.0}], learners=["COLDQ"])
+
+
 def test_problems_and_learners_of_python_are_taken() -> None:
     problem = coldq.problems.OnlineQuadratic(horizon=30)
     learner = coldq.SafetyMargin(coldq.COLDQ.for_problem(problem), 0.1)

@@ -382,6 +382,16 @@ def test_the_command_shows_runs_resumes_and_fails_with_its_failures(tmp_path, mo
     assert "0 tasks were run now, 4 were there; 1 failed" in again.output
 
 
+def test_the_budget_of_the_command_is_that_of_its_report(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tune.toml").write_text('problems = ["linear"]\nlearners = ["COLDQ", "OGD"]\nseeds = 2\n')
+    done = CliRunner().invoke(app, ["sweep", "tune.toml", "--workers", "1", "--budget", "1e6"])
+    assert done.exit_code == 0, done.output
+    assert answers(read("tune-results"))[0].budget == 1e6
+    report = CliRunner().invoke(app, ["sweep", "report", "tune-results"])
+    assert "a violation of at most 1e+06, as given" in report.output.replace("\n", " ")
+
+
 def test_names_are_printed_as_they_are_given(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("named.toml").write_text(

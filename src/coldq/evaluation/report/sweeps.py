@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 
 from matplotlib.figure import Figure as Canvas
 
+from coldq.base.palette import PALETTE
 from coldq.evaluation.comparison import escaped
 from coldq.evaluation.report.files import plain, write_text
 from coldq.evaluation.report.numbers import percentage
@@ -15,8 +17,6 @@ from coldq.evaluation.report.pictures import SUFFIXES, as_address, new_canvas, w
 from coldq.evaluation.sweeps.answers import Answers
 from coldq.evaluation.sweeps.table import Sweep, shown
 
-COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = "osD^vP*X"
 LATEX_ROWS = 12  # settings of a problem that LaTeX has, the front and the recommended among them
 
 
@@ -87,11 +87,10 @@ def _draw(one: Answers) -> Canvas:
     """Loss against violation of every setting, and the front."""
     canvas = new_canvas(7.0, 3.6)
     axes = canvas.subplots()
-    for place, (label, own) in enumerate(one.places.items()):
+    for (label, own), look in zip(one.places.items(), cycle(PALETTE), strict=False):
         axes.plot(
-            one.means[own, 0], one.means[own, 1], MARKERS[place % len(MARKERS)], markersize=4.0,
-            color=COLOURS[place % len(COLOURS)], markeredgecolor="white", markeredgewidth=0.4,
-            label=label,
+            one.means[own, 0], one.means[own, 1], look.marker, markersize=4.0, color=look.colour,
+            markeredgecolor="white", markeredgewidth=0.4, label=label,
         )  # fmt: skip
     ahead = list(one.front)
     axes.step(

@@ -28,6 +28,8 @@ from coldq.simulation.loop import seed_tuple
 
 SWEEP_KEYS = ("title", "seeds", "seeds_a_task", "budget", "regret", "problems", "learners")
 SEEDS_KEYS = ("from", "to")
+# What may be tried of a table, beside what its file says: numbers, names, lists of these to try.
+TABLE_KEYS = ("horizon", "table", "cost", "gain", "total", "copies", "gaps")
 DEFAULT_SEED_COUNT = 20
 NAMED_PARAMETERS = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
@@ -264,9 +266,8 @@ def _problem(thing: Any, folder: Path) -> _Source:
     """The source of a problem: a name, a class, a function or the problem itself."""
     if isinstance(thing, str):
         if is_file(thing):
-            return _Source(
-                ("horizon",), partial(_played, None, partial(from_table, folder / thing))
-            )
+            make = partial(from_table, folder / thing)
+            return _Source(TABLE_KEYS, partial(_played, None, make))
         if ":" not in thing:
             make = built_in(thing)
             return _Source(_arguments(make), partial(_played, thing, make))
