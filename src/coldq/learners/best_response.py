@@ -16,7 +16,8 @@ from coldq.base.protocols import Domain, Problem
 from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
 from coldq.learners.fused import MAX_NEWTON_ROWS
-from coldq.learners.learner import Learner, Place, require_finite
+from coldq.learners.learner import Learner, Place
+from coldq.learners.revealed import require_finite
 from coldq.learners.state import State
 from coldq.slot.constraints import (
     Affine,

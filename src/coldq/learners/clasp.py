@@ -14,6 +14,7 @@ from coldq.base.protocols import Domain
 from coldq.learners.card import GRADIENT, WHOLE_CONSTRAINT, Card, Claim, Rate, reference
 from coldq.learners.learner import Place, step_of
 from coldq.learners.ogd import OGD
+from coldq.learners.revealed import require_rows
 from coldq.learners.state import State
 from coldq.slot.feedback import Feedback
 from coldq.slot.step import solve
@@ -126,7 +127,7 @@ class CLASP(OGD):
         """The state of the next slot."""
         gradient = self.gradient_of(state, feedback, played)
         t, x, hard = state.t, state.x, np.full(state.multipliers.shape, np.inf)
-        self._require_rows(feedback, hard.shape)
+        require_rows(feedback.constraint, hard.shape)
 
         step = solve(x, gradient, 0.5 / self.eta(t), hard, feedback.constraint, self.domain)
         return self.new_state(t + 1, step.x, step.multipliers)

@@ -14,13 +14,9 @@ from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
 from coldq.learners.fused import QueueRule
-from coldq.learners.learner import (
-    Place,
-    Shape,
-    any_of,
-    horizon_of,
-)
+from coldq.learners.learner import Place, Shape, horizon_of
 from coldq.learners.queued import QueueLearner
+from coldq.learners.revealed import any_of
 from coldq.learners.state import QueueState
 from coldq.slot.domains import diameter_of
 from coldq.slot.schedules import Power, Schedule, as_schedule, number_at, value_at

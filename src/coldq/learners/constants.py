@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,21 @@ class ConstantsOf:
         """A Lipschitz constant of all rows of g as one vector; without rows, as if of one."""
         rows = max(float(self.problem.n_constraints), 1.0)
         return float(np.sqrt(rows) * self.constraint_lipschitz)
+
+
+def keywords_of(learner: Any, *constructors: str) -> list[str]:
+    """What a class's ``for_problem`` takes beside the problem, if it hands the rest on to these.
+
+    >>> import coldq
+    >>> from coldq.learners.constants import keywords_of
+    >>> keywords_of(coldq.Yi2023, "from_exponents")
+    ['a', 'b', 'c', 'g', 'index', 'k']
+    """
+    named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    found = {
+        name
+        for function in ("for_problem", *constructors)
+        for name, one in signature(getattr(learner, function)).parameters.items()
+        if one.kind in named
+    }
+    return sorted(found - {"self", "cls", "problem", "domain", "horizon"})

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from coldq.base.arrays import Array, one_of, positive, real_array
+from coldq.base.arrays import Array, one_of, positive
 from coldq.base.contractions import hedge, weighted_mean
 from coldq.base.errors import InvalidInput, SharedGradient, warn
 from coldq.base.protocols import Domain
 from coldq.learners.fused import experts_at_once
 from coldq.learners.learner import Algorithm, Place, Shape, horizon_of
-from coldq.learners.state import State, parted
+from coldq.learners.state import State, axes, inside
 from coldq.slot.domains import require_single
 from coldq.slot.feedback import Feedback
 from coldq.slot.losses import GradientAt, Linear
@@ -29,8 +28,8 @@ class ExpertState(State):
     The experts are the leading axis: `log_weights` has shape (M, ...), ``experts.x`` (M, ..., p).
     """
 
-    log_weights: Array
-    experts: Any
+    log_weights: Array = field(metadata=axes())
+    experts: Any = field(metadata=inside())
 
     axes_before: ClassVar[dict[str, int]] = {"log_weights": 1, "experts": 1}
 
@@ -128,25 +127,16 @@ class ExpertLearner(Algorithm):
             )
         return Feedback(Linear(gradient), feedback.constraint, feedback.slot)
 
-    def _restore(self, arrays: Mapping[str, Any]) -> ExpertState:
-        own, inner = parted(arrays, "experts")
-        if set(own) != {"t", "x", "log_weights"}:
-            raise InvalidInput(
-                "the arrays must be t, x, log_weights and the experts', but are "
-                f"{sorted(map(str, arrays))}"
-            )
-        t, x = self._checked(State, {"t": own["t"], "x": own["x"]}).values()
-        batch = t.shape
-        log_weights = np.array(real_array("log_weights", own["log_weights"], 0))
-        expected = (self.n_experts, *batch)
-        if log_weights.shape != expected:
-            raise InvalidInput(
-                f"log_weights must have the shape {expected}, but has {log_weights.shape}"
-            )
-        experts = self._pool(len(batch))._restore(inner)
-        if experts.batch != expected:
-            raise InvalidInput(f"the experts' arrays must have the leading axes {expected}")
-        return self.new_state(t, x, log_weights, experts)
+    def _learner_inside(self, axes: int) -> Any:
+        return self._pool(axes)
+
+    def require_sound(self, state: ExpertState) -> None:
+        expected = (self.n_experts, *state.batch)
+        for name, shape in (
+            ("log_weights", state.log_weights.shape), ("experts", state.experts.batch),
+        ):  # fmt: skip
+            if shape != expected:
+                raise InvalidInput(f"{name} must have the leading axes {expected}, but has {shape}")
 
     def _set_common(self, domain: Domain, horizon: int, kappa: Any, gradient: str) -> None:
         require_single(domain, "an expert learner")

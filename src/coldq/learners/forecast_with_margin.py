@@ -14,9 +14,10 @@ from coldq.learners.best_response import respond
 from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
 from coldq.learners.enforced_rows import slack_at
 from coldq.learners.forecasts import limits_of
-from coldq.learners.learner import Learner, Place, Shape, require_finite
+from coldq.learners.learner import Learner, Place, Shape
 from coldq.learners.limit_forecasts import LastValue, LimitForecast
 from coldq.learners.margins import Judged, Margin, RollingQuantile
+from coldq.learners.revealed import require_finite
 from coldq.learners.state import State, axes
 from coldq.slot.feedback import Feedback
 

@@ -20,6 +20,7 @@ from coldq.base.contractions import bounded_queue
 from coldq.base.errors import InvalidInput, StepFailed
 from coldq.learners.forecast_state import KIND, SINCE
 from coldq.learners.recent import Recent
+from coldq.learners.revealed import require_slot
 from coldq.learners.state import QueueState, queue_state
 from coldq.slot.constraints import Affine
 from coldq.slot.domains import Box
@@ -258,7 +259,7 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
     if not 0 < n <= MAX_NEWTON_ROWS or rows.b.shape[-1] != n or x.shape[-1] != p:
         return None
     if feedback.slot is not None:
-        learner._require_slot(feedback.slot, t)
+        require_slot(feedback.slot, t)
     try:
         limits, asked = rows.b, None
         if limits.shape != state.margin.shape:

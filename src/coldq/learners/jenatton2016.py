@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from coldq.base.arrays import Array, one_fraction, positive
 from coldq.base.protocols import Domain
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.learner import Algorithm, Place, require_finite, require_not_negative, worst_row
+from coldq.learners.learner import Algorithm, Place, require_not_negative
+from coldq.learners.revealed import require_finite, worst_row
 from coldq.learners.state import State, axes
 from coldq.slot.domains import diameter_of
 from coldq.slot.feedback import Feedback

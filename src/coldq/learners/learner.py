@@ -12,18 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq.base.arrays import (
-    FLOAT,
     Array,
     Value,
-    all_finite,
     as_array,
     batch_shape,
     core_contiguous,
     either,
-    first_index,
     flag,
     joint_batch,
-    point,
     positive,
     put,
     quiet,
@@ -31,22 +27,24 @@ from coldq.base.arrays import (
     whole_number,
 )
 from coldq.base.describe import describable
-from coldq.base.errors import InvalidInput, PastHorizon, WrongState, name_indices, warn
+from coldq.base.errors import InvalidInput, PastHorizon, WrongState, warn
 from coldq.base.protocols import Domain, Problem, require_problem
 from coldq.learners.card import Card
-from coldq.learners.constants import ConstantsOf
+from coldq.learners.constants import ConstantsOf, keywords_of
 from coldq.learners.fingerprint import KEY, Fingerprint, recognised, warn_unknown
-from coldq.learners.state import GROWING_AXIS, DualState, QueueState, State, parts_of
+from coldq.learners.revealed import (
+    FILL_UP,
+    any_of,
+    fitted,
+    joint_shape,
+    require_coordinates,
+    require_slot,
+)
+from coldq.learners.state import GROWING_AXIS, DualState, QueueState, State, parts_of, taken_out
 from coldq.slot.domains import diameter_of, require_domain
 from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Power, Schedule, as_schedule, value_at
 
-FILL_UP = (
-    ": if their number changes, start for the largest and fill up with rows that always hold, "
-    "0'x <= b"
-)
-BY_HAND = "was the state changed by hand? learner.from_arrays checks what it is given"
-MAX_LISTED_MEMBERS = 64  # of a batch: so short a list is searched before NumPy begins
 ARRAYS = slice(1, -2, 2)  # the places of the arrays in what fills a state
 STATE_IS_MADE = State.__post_init__
 ONE = np.ones(())
@@ -167,7 +165,9 @@ class Learner(Value):
             raise InvalidInput(f"start must have {dim} coordinates, but has shape {given.shape}")
         if not self.domain.contains(given).all():
             raise InvalidInput(f"start must lie in the domain {self.domain}, but is {given}")
-        whole = _fit("start", given.shape[:-1], _fit("batch", batch_shape(batch), self._batch()))
+        whole = joint_shape(
+            "start", given.shape[:-1], joint_shape("batch", batch_shape(batch), self._batch())
+        )
         x = np.array(np.broadcast_to(given, (*whole, dim)), order="C")
         return np.ones(whole, np.int64), x
 
@@ -227,11 +227,7 @@ class Learner(Value):
         x = state.x
         if played is None or played is x:
             return x
-        at = point(played, x.shape[-1], "played")
-        if at.shape != x.shape:
-            at = self._spread("played", at, x.shape)
-        if not all_finite(at):
-            raise InvalidInput(f"played must be finite, but is {at}")
+        at = fitted("played", played, x.shape)
         return x if (at == x).all() else at
 
     def gradient_of(self, state: Any, feedback: Feedback, played: Place = None) -> Array:
@@ -255,20 +251,16 @@ class Learner(Value):
             self._require_own(state, feedback)
         x, loss = state.x if played is None else self._place(state, played), feedback.loss
         if feedback.slot is not None:
-            self._require_slot(feedback.slot, state.t)
-        if isinstance(loss, Value):
-            try:
-                gradient = loss.gradient(x)  # type: ignore[attr-defined]
-            except InvalidInput:
-                require_coordinates("loss", loss, x)
-                raise
-        else:  # a loss of the user's own gets no chance to change x, and its answer is checked
-            shown = x.view()
-            shown.flags.writeable = False
-            gradient = point(loss.gradient(shown), x.shape[-1], "the loss's gradient")
-        if gradient.shape != x.shape:
-            gradient = self._spread("the loss's gradient", gradient, x.shape)
-        require_finite(gradient, "the loss's gradient")
+            require_slot(feedback.slot, state.t)
+        if not isinstance(loss, Value):  # a loss of the user's own gets no chance to change x
+            x = x.view()
+            x.flags.writeable = False
+        try:
+            gradient = loss.gradient(x)
+        except InvalidInput:
+            require_coordinates("loss", loss, x)
+            raise
+        gradient = fitted("the loss's gradient", gradient, x.shape)
         if self.horizon is not None and any_of(state.t == self.horizon + 1):
             warn(
                 f"slot {self.horizon + 1} is past the horizon {self.horizon} that this learner "
@@ -276,32 +268,6 @@ class Learner(Value):
                 PastHorizon,
             )
         return gradient
-
-    @staticmethod
-    def _require_slot(slot: Any, t: Any) -> None:
-        """That a feedback is about the slots that the members of a batch are in."""
-        try:
-            elsewhere = slot != t
-            if elsewhere.ndim == 0:
-                if not elsewhere:
-                    return
-            elif elsewhere.shape == t.shape and not elsewhere.any():
-                return
-        except (AttributeError, ValueError):
-            pass  # found out below
-        slots, now = as_array("slot", slot), np.asarray(t)
-        try:
-            about = np.broadcast_to(slots, now.shape)
-        except ValueError:
-            raise InvalidInput(
-                f"slot has shape {slots.shape}, which does not fit the batch {now.shape}"
-            ) from None
-        words, places = name_indices(np.asarray(about != now))
-        for at in places[:1]:
-            raise InvalidInput(
-                f"the feedback is about slot {about[at]}, but the learner is in slot "
-                f"{now[at]}{words}"
-            )
 
     def values_of(
         self, state: Any, feedback: Feedback, shape: Shape | None = None, played: Place = None
@@ -323,49 +289,23 @@ class Learner(Value):
         except InvalidInput:
             require_coordinates("constraint", feedback.constraint, x)
             raise
+        name = "the constraint's value"
+        if type(g) is not np.ndarray:
+            g = as_array(name, g)
         if shape is None:
-            shape = (*x.shape[:-1], *np.shape(g)[-1:])
-        if type(g) is not np.ndarray or g.shape != shape or g.dtype is not FLOAT:
-            name, rows = "the constraint's value", shape[-1]
-            if np.shape(as_array(name, g))[-1:] != (rows,):
-                raise InvalidInput(
-                    f"{name} has shape {np.shape(g)}, but the learner was started for {rows} "
-                    f"constraint{'s' if rows != 1 else ''}{FILL_UP}"
-                )
-            g = self._spread(name, point(g, rows, name), shape)
-        return require_finite(g, "the constraint's value")
-
-    def _spread(self, name: str, array: Array, shape: Shape) -> Array:
-        """An array broadcast to the state's batch, which it may not enlarge."""
-        try:
-            return np.ascontiguousarray(np.broadcast_to(array, shape))
-        except ValueError:
+            shape = (*x.shape[:-1], *g.shape[-1:])
+        if g.shape[-1:] != shape[-1:]:
             raise InvalidInput(
-                f"{name} has shape {array.shape}, but the state needs {shape}; feedback may "
-                "broadcast to the state's batch, not enlarge it"
-            ) from None
-
-    def _require_rows(self, feedback: Feedback, shape: Shape) -> None:
-        """That g_t has one row for each constraint the learner was started for, unevaluated."""
-        g: Any = feedback.constraint
-        if not hasattr(g, "n_constraints"):
-            return  # no solver takes it, and the step says so
-        if g.n_constraints != shape[-1]:
-            raise InvalidInput(
-                f"the constraint has {g.n_constraints} rows, but the learner was started for "
-                f"{shape[-1]}{FILL_UP}"
+                f"{name} has shape {g.shape}, but the learner was started for {shape[-1]} "
+                f"constraint{'s' if shape[-1] != 1 else ''}{FILL_UP}"
             )
-        if g.batch and _fit("g", g.batch, shape[:-1]) != shape[:-1]:
-            raise InvalidInput(
-                f"the constraint has leading axes {g.batch}, but the state the batch "
-                f"{shape[:-1]}; feedback may broadcast to the state's batch, not enlarge it"
-            )
+        return fitted(name, g, shape)
 
     def _center(self, state: Any, center: Place) -> Array:
         """Where a step starts: x_t, unless a network mixes it with others, see Decentralised."""
         if center is None:
             return state.x
-        return self._spread("center", point(center, state.x.shape[-1], "center"), state.x.shape)
+        return fitted("center", center, state.x.shape)
 
     def jacobian_of(self, state: Any, feedback: Feedback, rows: int, played: Place = None) -> Array:
         """The jacobian of g_t at x_t: a slope for each of so many `rows`, its core axes contiguous.
@@ -378,10 +318,8 @@ class Learner(Value):
         """
         x = self._place(state, played)
         shape = (*x.shape[:-1], rows, x.shape[-1])
-        J = point(feedback.constraint.jacobian(x), shape[-1], "the constraint's jacobian")
-        if J.shape != shape or not core_contiguous(J, 2):
-            J = self._spread("the constraint's jacobian", J, shape)
-        return require_finite(J, "the constraint's jacobian")
+        J = fitted("the constraint's jacobian", feedback.constraint.jacobian(x), shape)
+        return J if core_contiguous(J, 2) else np.ascontiguousarray(J)
 
     def from_arrays(self, arrays: Mapping[str, np.ndarray], *, strict: bool = True) -> Any:
         """The state that ``state.to_arrays()`` wrote down, bit for bit.
@@ -413,10 +351,26 @@ class Learner(Value):
         return state
 
     def _restore(self, arrays: Mapping[str, Any]) -> Any:
-        """A state from arrays, each checked."""
-        state = self.new_state(*self._checked(self.state_type, arrays).values())
-        self.require_sound(state)
-        return state
+        """A state from arrays, each checked, of states inside by their own learners."""
+        kind, own = self.state_type, dict(arrays)
+        inside = {name: taken_out(own, name) for name in kind.inside()}
+        found: dict[str, Any] = self._checked(kind, own)
+        batch = found["x"].shape[:-1]
+        for name, theirs in inside.items():
+            state = self._learner_inside(len(batch))._restore(theirs)
+            if state.batch[kind.axes_before.get(name, 0) :] != batch:
+                raise InvalidInput(
+                    f"the arrays of {name} must have the batch of the state around, {batch}, but "
+                    f"have {state.batch}"
+                )
+            found[name] = state
+        restored = self.new_state(*found.values())
+        self.require_sound(restored)
+        return restored
+
+    def _learner_inside(self, axes: int) -> Any:
+        """The learner whose state is inside this one's, for a batch of so many axes."""
+        raise NotImplementedError
 
     def require_sound(self, state: Any) -> None:
         """What a learner asks of the arrays it restores, beside their shapes."""
@@ -430,7 +384,7 @@ class Learner(Value):
 
     def _checked(self, cls: type[State], arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The arrays of a state, in order: numbers of one batch, x in the domain."""
-        names = cls.names()
+        names = cls.axes()
         if set(arrays) != set(names):
             raise InvalidInput(
                 f"the arrays must be {sorted(names)}, but are {sorted(map(str, arrays))}: "
@@ -439,12 +393,19 @@ class Learner(Value):
         found, batches = {}, {}
         for name, own in cls.axes().items():
             given, core = as_array(name, arrays[name]), len(own)
-            if given.dtype.kind not in "fiu" or given.ndim < core or not np.isfinite(given).all():
-                raise InvalidInput(f"{name} must be finite numbers with at least {core} axes")
+            before = cls.axes_before.get(name, 0)
+            if (
+                given.dtype.kind not in "fiu"
+                or given.ndim < before + core
+                or not np.isfinite(given).all()
+            ):
+                raise InvalidInput(
+                    f"{name} must be finite numbers with at least {before + core} axes"
+                )
             found[name] = np.array(given, dtype=np.int64 if name == "t" else np.float64, order="C")
             if name == "t" and not np.array_equal(found[name], given):
                 raise InvalidInput(f"t must be whole numbers, but is {given}")
-            batches[name] = given.shape[: given.ndim - core]
+            batches[name] = given.shape[before : given.ndim - core]
         if len(set(batches.values())) != 1:
             raise InvalidInput(f"the arrays belong to different batches: {batches}")
         x, dim = found["x"], self.domain.dim
@@ -457,7 +418,7 @@ class Learner(Value):
         if (found["t"] < 1).any():
             raise InvalidInput(f"t must be at least 1, but is {found['t']}")
         batch, own = x.shape[:-1], self._batch()
-        if _fit("the arrays' batch", batch, own) != batch:
+        if joint_shape("the arrays' batch", batch, own) != batch:
             raise InvalidInput(
                 f"the arrays have the batch {batch}, but this learner's parameters need {own}"
             )
@@ -488,24 +449,6 @@ class Algorithm(Learner):
         return cls._of(problem, **parameters)
 
 
-def keywords_of(learner: Any, *constructors: str) -> list[str]:
-    """What a class's ``for_problem`` takes beside the problem, if it hands the rest on to these.
-
-    >>> import coldq
-    >>> from coldq.learners.learner import keywords_of
-    >>> keywords_of(coldq.Yi2023, "from_exponents")
-    ['a', 'b', 'c', 'g', 'index', 'k']
-    """
-    named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    found = {
-        name
-        for function in ("for_problem", *constructors)
-        for name, one in signature(getattr(learner, function)).parameters.items()
-        if one.kind in named
-    }
-    return sorted(found - {"self", "cls", "problem", "domain", "horizon"})
-
-
 def is_learner(given: Any) -> bool:
     """Whether another learner may run this one: it is a value, with a card."""
     parts = ("init", "update", "domain", "horizon", "card")
@@ -518,83 +461,6 @@ def require_not_negative(state: Any, *names: str) -> None:
         array = getattr(state, name)
         if (array < 0.0).any():
             raise InvalidInput(f"{name} must not be negative, but has the entry {array.min():g}")
-
-
-def require_coordinates(name: str, function: Any, x: Array) -> None:
-    """Raise if a loss or constraint is one of other coordinates than the decisions."""
-    dim, own = getattr(function, "dim", None), x.shape[-1]
-    if dim is not None and dim != own:
-        raise InvalidInput(
-            f"the {name} has {dim} coordinates, but the decisions have {own}: it is a "
-            f"{type(function).__name__}"
-        ) from None
-
-
-def require_finite(array: Array, name: str = "") -> Array:
-    """An array without NaN or infinity; one that has no name is what an update came to."""
-    if not all_finite(array):
-        where = first_index(~np.isfinite(array))
-        place = f" at index {where}" if where else ""
-        what = name or "loss or constraint are too large: what follows from them"
-        raise InvalidInput(f"{what} must be finite, but is {array[where]}{place}")
-    return array
-
-
-def finite_weights(weights: Array) -> Array:
-    """The weights that a queue gives to rows, unless it is full: infinite ones enforce rows."""
-    if not all_finite(weights):
-        raise InvalidInput(
-            "the constraint's values are so large that the queue which adds them up would not be "
-            "finite: give them in larger units. Nothing has changed"
-        )
-    return weights
-
-
-def worst_row(g: Array, J: Array) -> tuple[Array, Array]:
-    """``max_n g^n`` and its row of the jacobian, the first of several largest; -inf without rows.
-
-    >>> import numpy as np
-    >>> from coldq.learners.learner import worst_row
-    >>> worst_row(np.array([-1.0, 2.0]), np.array([[1.0, 0.0], [3.0, 4.0]]))
-    (array(2.), array([3., 4.]))
-    """
-    if g.shape[-1] == 0:
-        return np.full(g.shape[:-1], -np.inf), np.zeros((*g.shape[:-1], J.shape[-1]))
-    worst = g.argmax(axis=-1)[..., None]
-    row = np.take_along_axis(J, worst[..., None], axis=-2)[..., 0, :]
-    return np.take_along_axis(g, worst, axis=-1)[..., 0], row
-
-
-def worst_violation(g: Array, J: Array) -> tuple[Array, Array]:
-    """``[max_n g^n]_+`` and a subgradient of it: the worst row's, or zero where none is violated.
-
-    >>> import numpy as np
-    >>> from coldq.learners.learner import worst_violation
-    >>> worst_violation(np.array([-1.0, -2.0]), np.array([[1.0, 0.0], [3.0, 4.0]]))
-    (np.float64(0.0), array([0., 0.]))
-    """
-    level, slope = worst_row(g, J)
-    return np.maximum(level, 0.0), np.where((level > 0.0)[..., None], slope, 0.0)
-
-
-def has_first(t: Any) -> bool:
-    """Whether any member of a batch is in slot 1."""
-    try:
-        if t.ndim == 0:
-            return bool(t == 1)
-        if t.ndim == 1 and t.size < MAX_LISTED_MEMBERS:
-            return 1 in t.tolist()
-        return t.size > 0 and bool(t.min() == 1)
-    except AttributeError:
-        raise WrongState(f"state.t must be an array, but is {t!r}: {BY_HAND}") from None
-
-
-def any_of(flags: Any) -> bool:
-    """Whether any flag of a batch is set; a single one costs next to nothing."""
-    try:
-        return bool(flags) if flags is True or flags.ndim == 0 else bool(flags.any())
-    except AttributeError:
-        raise WrongState(f"state.t must be an array: {BY_HAND}") from None
 
 
 @cache
@@ -623,10 +489,3 @@ def step_of(
         R = diameter_of(domain, f"the step R / ({name} t^{power:g}) needs")
         eta = Power(-power, R / positive(name, level))  # type: ignore[arg-type]
     return as_schedule("eta", eta)
-
-
-def _fit(name: str, given: Shape, own: Shape) -> Shape:
-    try:
-        return np.broadcast_shapes(given, own)
-    except ValueError:
-        raise InvalidInput(f"{name} of shape {given} does not fit the batch {own}") from None

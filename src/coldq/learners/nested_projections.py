@@ -13,7 +13,8 @@ from coldq.base.contractions import implied
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.learner import Algorithm, Place, require_finite, step_of
+from coldq.learners.learner import Algorithm, Place, step_of
+from coldq.learners.revealed import require_finite
 from coldq.learners.state import GROWING_AXIS, State, axes
 from coldq.slot.constraints import Kind
 from coldq.slot.domains import Box, require_single

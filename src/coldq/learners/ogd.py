@@ -11,7 +11,8 @@ from coldq.base.arrays import flag, positive
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import GRADIENT, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, Place, require_finite, step_of
+from coldq.learners.learner import Learner, Place, step_of
+from coldq.learners.revealed import require_finite
 from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Power, Schedule
 

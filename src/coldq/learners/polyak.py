@@ -14,7 +14,8 @@ from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, Place, horizon_of, require_finite, worst_row
+from coldq.learners.learner import Learner, Place, horizon_of
+from coldq.learners.revealed import require_finite, worst_row
 from coldq.learners.state import State
 from coldq.slot.domains import require_domain
 from coldq.slot.feedback import Feedback

@@ -8,7 +8,8 @@ import numpy as np
 
 from coldq.base.arrays import Array
 from coldq.learners.fused import QueueRule, When, at_once
-from coldq.learners.learner import Algorithm, Place, finite_weights, has_first
+from coldq.learners.learner import Algorithm, Place
+from coldq.learners.revealed import finite_weights, has_first, require_rows
 from coldq.learners.state import QueueState
 from coldq.slot.feedback import Feedback
 from coldq.slot.step import solve
@@ -59,7 +60,7 @@ class QueueLearner(Algorithm):
         t, queue, z, rule = state.t, state.queue, self._center(state, center), self.rule(state.t)
 
         if rule.when is When.AFTER_STEP:
-            self._require_rows(feedback, queue.shape)
+            require_rows(feedback.constraint, queue.shape)
             weights = rule.weights(queue)
         else:
             g = self.values_of(state, feedback, queue.shape, played)

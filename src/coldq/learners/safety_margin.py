@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +18,8 @@ from coldq.learners.forecast_margins import ForecastMargins
 from coldq.learners.forecast_state import STRETCH, ForecastState
 from coldq.learners.forecasts import DEFAULT, Last
 from coldq.learners.learner import Learner, Place, Shape, is_learner
-from coldq.learners.state import State, parted
+from coldq.learners.revealed import require_slot
+from coldq.learners.state import State, inside
 from coldq.slot.domains import scale_of
 from coldq.slot.feedback import Feedback
 
@@ -33,7 +33,7 @@ class ForecastingState(ForecastState):
 
     version: ClassVar[int] = 2
 
-    inner: Any
+    inner: Any = field(metadata=inside())
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -119,7 +119,7 @@ class Forecasting(Learner):
         """The state of the next slot."""
         self._require_own(state, feedback)
         if feedback.slot is not None:
-            self._require_slot(feedback.slot, state.t)
+            require_slot(feedback.slot, state.t)
         seen = self._margins.look(self, state, feedback, played)
         place, short = self._place(state, played), np.zeros(state.t.shape, bool)
         try:
@@ -170,21 +170,11 @@ class Forecasting(Learner):
     def _batch(self) -> Shape:
         return getattr(self.learner, "_batch", tuple)()
 
-    def _restore(self, arrays: Mapping[str, Any]) -> ForecastingState:
-        mine, inside = parted(arrays, "inner")
-        own = ForecastState.names()
-        if set(mine) != set(own):
-            raise InvalidInput(
-                f"the arrays must be {sorted(own)} and those of the learner inside, but are "
-                f"{sorted(map(str, arrays))}"
-            )
-        inner = self.learner._restore(inside)
-        found = self._checked(ForecastState, mine)
-        if inner.batch != found["x"].shape[:-1]:
-            raise InvalidInput("the learner inside must have the batch of the state around it")
-        state = self.new_state(*found.values(), inner)
+    def _learner_inside(self, axes: int) -> Any:
+        return self.learner
+
+    def require_sound(self, state: ForecastingState) -> None:
         self._margins.require_sound(state)
-        return state
 
 
 @describable

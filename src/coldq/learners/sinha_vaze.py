@@ -13,14 +13,8 @@ from coldq.base.contractions import dot
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import (
-    Learner,
-    Place,
-    horizon_of,
-    require_finite,
-    require_not_negative,
-    worst_violation,
-)
+from coldq.learners.learner import Learner, Place, horizon_of, require_not_negative
+from coldq.learners.revealed import require_finite, worst_violation
 from coldq.learners.state import State, axes
 from coldq.slot.domains import diameter_of, scale_of
 from coldq.slot.feedback import Feedback

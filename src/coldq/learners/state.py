@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Self
@@ -36,6 +36,11 @@ def axes(*names: str) -> dict[str, tuple[str, ...]]:
     {'t': (), 'x': ('p',), 'gradient': ('p',), 'slopes': ('N', 'p')}
     """
     return {"axes": names}
+
+
+def inside() -> dict[str, bool]:
+    """What the field of a state says that holds the state of another learner."""
+    return {"inside": True}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -89,13 +94,18 @@ class State:
     @classmethod
     def axes(cls) -> dict[str, tuple[str, ...]]:
         """The names of its arrays, and of the axes of each beside the batch's; see :func:`axes`."""
-        own = (f for f in fields(cls) if f.name != "fingerprint")
+        own = (f for f in fields(cls) if f.name != "fingerprint" and "inside" not in f.metadata)
         return {f.name: f.metadata.get("axes", ("N",)) for f in own}
 
     @classmethod
+    def inside(cls) -> list[str]:
+        """The names of the states inside it."""
+        return [f.name for f in fields(cls) if "inside" in f.metadata]
+
+    @classmethod
     def names(cls) -> list[str]:
-        """The names of its arrays."""
-        return list(cls.axes())
+        """The names of its arrays, and of the states inside it."""
+        return [f.name for f in fields(cls) if f.name != "fingerprint"]
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Copies of all arrays by name; ``learner.from_arrays`` takes them back.
@@ -272,11 +282,10 @@ def brief_array(values: ArrayLike) -> str:
     return f"{values.min():.6g} to {values.max():.6g}, of shape {values.shape}"
 
 
-def parted(arrays: Mapping[str, Any], name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A state's own arrays, and those of the state inside that has this name."""
+def taken_out(arrays: dict[str, Any], name: str) -> dict[str, Any]:
+    """The arrays of the state inside that has this name, taken out of those around it."""
     lead = f"{name}."
-    own = {n: a for n, a in arrays.items() if not str(n).startswith(lead)}
-    return own, {n[len(lead) :]: a for n, a in arrays.items() if n not in own}
+    return {n[len(lead) :]: arrays.pop(n) for n in list(arrays) if str(n).startswith(lead)}
 
 
 def _filled_up(one: np.ndarray, two: np.ndarray, axis: int) -> list[np.ndarray]:

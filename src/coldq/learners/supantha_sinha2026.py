@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +13,9 @@ from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain
 from coldq.learners.ader import Ader
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.learner import Algorithm, Place, Shape, require_finite, worst_violation
-from coldq.learners.state import State, parted
+from coldq.learners.learner import Algorithm, Place, Shape
+from coldq.learners.revealed import require_finite, worst_violation
+from coldq.learners.state import State, inside
 from coldq.slot.feedback import Feedback
 from coldq.slot.losses import Linear
 from coldq.slot.step import solve
@@ -26,17 +26,11 @@ MAX_ROUNDING_DISTANCE = 1e-12  # of R: so close to X_t a decision is in it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ValuesState(State):
-    """t, x_t and the latest values g_{t-1}(x_{t-1})."""
-
-    values: Array
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class SupanthaSinhaState(ValuesState):
+class SupanthaSinhaState(State):
     """The state of :class:`SupanthaSinha2026`: t, x_t, the latest values, and Ader's state."""
 
-    ader: Any
+    values: Array
+    ader: Any = field(metadata=inside())
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -141,9 +135,9 @@ class SupanthaSinha2026(Algorithm):
         outside = length > MAX_ROUNDING_DISTANCE * self.domain.diameter
         return np.where(outside, apart / np.where(outside, length, 1.0), 0.0)
 
-    def _restore(self, arrays: Mapping[str, Any]) -> SupanthaSinhaState:
-        own, inside = parted(arrays, "ader")
-        found, ader = self._checked(ValuesState, own), self._ader._restore(inside)
-        if not np.array_equal(ader.x, found["x"]):
+    def _learner_inside(self, axes: int) -> Ader:
+        return self._ader
+
+    def require_sound(self, state: SupanthaSinhaState) -> None:
+        if not np.array_equal(state.ader.x, state.x):
             raise InvalidInput("x and that of Ader inside must be the same")
-        return self.new_state(*found.values(), ader)

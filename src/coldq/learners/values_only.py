@@ -20,7 +20,6 @@ Where X lies in a flat, such as a simplex, u_t is drawn within it, and d is the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -34,7 +33,8 @@ from coldq.base.protocols import Domain
 from coldq.learners.card import CONSTRAINT, FIRST_ORDER, VALUES, Card, Claim, Rate, reference
 from coldq.learners.learner import Learner, Place, Shape, is_learner
 from coldq.learners.ogd import OGD
-from coldq.learners.state import State, axes, parted
+from coldq.learners.revealed import require_slot
+from coldq.learners.state import State, axes, inside
 from coldq.learners.yi2023 import Yi2023
 from coldq.slot.constraints import Affine
 from coldq.slot.domains.interior import Inside, inside_of
@@ -66,7 +66,7 @@ class ValuesState(State):
     """
 
     points: Array = field(metadata=axes("p"))
-    inner: Any
+    inner: Any = field(metadata=inside())
 
     axes_before: ClassVar[dict[str, int]] = {"points": 1}
 
@@ -172,7 +172,7 @@ class ValuesOnly(Learner):
         if played is not None:
             raise InvalidInput(f"{name} remembers the points that it asked for: leave played out")
         if feedback.slot is not None:
-            self._require_slot(feedback.slot, state.t)
+            require_slot(feedback.slot, state.t)
         inner, lead = state.inner, state.points.shape[:-1]
         delta = self._size(state.t)
         u = self._directions(state.t)
@@ -223,23 +223,18 @@ class ValuesOnly(Learner):
         points = self.domain.project(np.stack(self._places(z, z + delta * self._directions(t))))
         return self.new_state(t, np.array(points[0]), np.ascontiguousarray(points), inner)
 
-    def _restore(self, arrays: Mapping[str, Any]) -> ValuesState:
-        own, inside = parted(arrays, "inner")
-        if set(own) != {"t", "x", "points"}:
-            raise InvalidInput(
-                "the arrays must be t, x, points and those of the learner inside, but are "
-                f"{sorted(map(str, arrays))}"
-            )
-        self._checked(State, {"t": own["t"], "x": own["x"]})
-        state = self._around(self.learner._restore(inside))
-        for name in own:
-            given, found = as_array(name, own[name]), getattr(state, name)
+    def _learner_inside(self, axes: int) -> Any:
+        return self.learner
+
+    def require_sound(self, state: ValuesState) -> None:
+        following = self._around(state.inner)
+        for name in ("t", "x", "points"):
+            given, found = getattr(state, name), getattr(following, name)
             if given.shape != found.shape or not np.allclose(given, found, rtol=1e-9, atol=1e-9):
                 raise InvalidInput(
                     f"{name} must be what follows from the learner inside and the seed, {found}, "
                     f"but is {given}"
                 )
-        return state
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

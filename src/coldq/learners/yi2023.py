@@ -12,7 +12,8 @@ from coldq.base.contractions import matvec, vecmat
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, Place, require_finite
+from coldq.learners.learner import Learner, Place
+from coldq.learners.revealed import require_finite
 from coldq.learners.state import State
 from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Power, Schedule, as_schedule

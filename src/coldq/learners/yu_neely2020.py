@@ -12,7 +12,8 @@ from coldq.base.arrays import Array, either, positive
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, Place, finite_weights, horizon_of
+from coldq.learners.learner import Learner, Place, horizon_of
+from coldq.learners.revealed import finite_weights
 from coldq.learners.state import QueueState
 from coldq.slot.feedback import Feedback
 from coldq.slot.schedules import Constant, Schedule, as_schedule

@@ -12,7 +12,8 @@ from coldq.base.arrays import Array, positive
 from coldq.base.contractions import matvec, vecmat
 from coldq.base.protocols import Domain
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.learner import Algorithm, Place, horizon_of, require_finite
+from coldq.learners.learner import Algorithm, Place, horizon_of
+from coldq.learners.revealed import require_finite
 from coldq.learners.state import DualState
 from coldq.slot.feedback import Feedback
 

@@ -21,8 +21,7 @@ from coldq.evaluation.sweeps.grid import combinations, flat
 from coldq.evaluation.sweeps.identity import module_digest
 from coldq.evaluation.sweeps.task import BEST, built
 from coldq.learners import ALGORITHMS
-from coldq.learners.constants import NAMES
-from coldq.learners.learner import keywords_of
+from coldq.learners.constants import NAMES, keywords_of
 from coldq.problems import from_table
 from coldq.simulation.loop import seed_tuple
 

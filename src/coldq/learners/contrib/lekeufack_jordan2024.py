@@ -13,14 +13,8 @@ from coldq.base.contractions import dot
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
-from coldq.learners.learner import (
-    Algorithm,
-    Place,
-    Shape,
-    require_finite,
-    require_not_negative,
-    worst_violation,
-)
+from coldq.learners.learner import Algorithm, Place, Shape, require_not_negative
+from coldq.learners.revealed import require_finite, spread, worst_violation
 from coldq.learners.sinha_vaze import exponential_price
 from coldq.learners.state import State, axes
 from coldq.slot.domains import diameter_of, scale_of
@@ -167,7 +161,7 @@ class LekeufackJordan2024(Algorithm):
         if given.loss is not None:
             slope = point(given.loss.gradient(centre), centre.shape[-1], "the forecast's gradient")
             slope = require_finite(slope, "the forecast's gradient")
-            f = np.array(self._spread("the forecast's gradient", slope, centre.shape))
+            f = np.array(spread("the forecast's gradient", slope, centre.shape))
         if given.constraint is not None:
             expected = Feedback(feedback.loss, given.constraint)
             g = self.values_of(state, expected, state.values.shape, centre)

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from coldq.base.arrays import Array, positive
 from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Largest, Rate, reference
-from coldq.learners.learner import Algorithm, Place, finite_weights, horizon_of
+from coldq.learners.learner import Algorithm, Place, horizon_of
+from coldq.learners.revealed import finite_weights
 from coldq.learners.state import QueueState
 from coldq.slot.feedback import Feedback
 from coldq.slot.step import solve

@@ -14,15 +14,8 @@ from coldq.base.contractions import dot, weighted_mean
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate
-from coldq.learners.learner import (
-    Algorithm,
-    Place,
-    Shape,
-    horizon_of,
-    require_finite,
-    require_not_negative,
-    worst_violation,
-)
+from coldq.learners.learner import Algorithm, Place, Shape, horizon_of, require_not_negative
+from coldq.learners.revealed import require_finite, worst_violation
 from coldq.learners.state import State, axes
 from coldq.learners.supantha_sinha2026 import BIBTEX
 from coldq.slot.domains import diameter_of, require_single

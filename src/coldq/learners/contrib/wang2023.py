@@ -21,7 +21,8 @@ from coldq.learners.card import (
     reference,
 )
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, Place, Shape, finite_weights, horizon_of
+from coldq.learners.learner import Learner, Place, Shape, horizon_of
+from coldq.learners.revealed import finite_weights
 from coldq.learners.state import QueueState, State, axes
 from coldq.slot.feedback import Feedback
 from coldq.slot.step import solve

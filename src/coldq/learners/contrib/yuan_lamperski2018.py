@@ -13,7 +13,8 @@ from coldq.base.contractions import vecmat
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import FIRST_ORDER, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.learner import Learner, Place, horizon_of, require_finite
+from coldq.learners.learner import Learner, Place, horizon_of
+from coldq.learners.revealed import require_finite
 from coldq.learners.state import DualState
 from coldq.slot.feedback import Feedback
 
