@@ -28,6 +28,7 @@ lint: $(SETUP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.words
 	$(BIN)/clang-format --dry-run --Werror $(filter %pp,$(NATIVE))
 
 types: $(SETUP)

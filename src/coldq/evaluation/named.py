@@ -117,12 +117,12 @@ def own_problem(name: str, horizon: int | None = None) -> tuple[str, Any]:
         return problem.title, problem
     if horizon is not None:
         raise InvalidInput(f"{name} has its own horizon, so that no other is for it")
-    problem = problem_maker(name)()
+    problem = problem_factory(name)()
     return name, problem  # all of it: other modules have a `problem` too
 
 
-def problem_maker(name: str) -> Callable[..., Any]:
-    """What makes a module:problem of its parameters: a class, or a function; a problem is one."""
+def problem_factory(name: str) -> Callable[..., Any]:
+    """A function of parameters that makes a module:problem, be it a class, a function or itself."""
     thing = from_module("problem", name)
     is_one = hasattr(thing, "start") and not isinstance(thing, type)
 

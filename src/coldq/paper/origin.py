@@ -54,7 +54,7 @@ def commit(folder: Path) -> str:
 
 
 def processor() -> str:
-    """The processor by the name that its maker gave it, or else its architecture."""
+    """The processor's model, or else its architecture."""
     try:
         lines = CPU_FILE.read_text(errors="replace").splitlines()
     except OSError:  # no Linux

@@ -16,7 +16,7 @@ from coldq.base.describe import describe
 from coldq.base.errors import Error, InvalidInput, NotSaveable
 from coldq.base.keys import nearest, read_toml, require_keys, require_number, require_text
 from coldq.base.protocols import require_learner, require_problem
-from coldq.evaluation.named import built_in, from_module, is_file, own_learner, problem_maker
+from coldq.evaluation.named import built_in, from_module, is_file, own_learner, problem_factory
 from coldq.evaluation.sweeps.grid import combinations, flat
 from coldq.evaluation.sweeps.identity import module_digest
 from coldq.evaluation.sweeps.task import BEST, built
@@ -276,7 +276,7 @@ def _problem(thing: Any, folder: Path) -> _Source:
     elif thing.__module__.startswith("coldq."):
         return _Source(_arguments(thing), partial(_played, thing.__name__, thing))
     name = thing if isinstance(thing, str) else _named(thing, "problem")
-    make = problem_maker(name)
+    make = problem_factory(name)
 
     def of_module(parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], Any]:
         return name, _of_module(name, parameters), _playable(make(**built(parameters)))

@@ -14,7 +14,7 @@ import numpy as np
 from coldq.base.arrays import Array
 from coldq.base.describe import build
 from coldq.base.errors import Error, InvalidInput, WeakPrice
-from coldq.evaluation.named import GIVEN, learners_of, own_learner, problem_maker
+from coldq.evaluation.named import GIVEN, learners_of, own_learner, problem_factory
 from coldq.evaluation.scores import COMPARATORS, Setting, regret
 from coldq.evaluation.sweeps.identity import module_digest
 from coldq.evaluation.tasks.library import canonical
@@ -119,7 +119,7 @@ def problem_of(described: str) -> Any:
     if "described" in description:
         return build(description["described"])
     _require_same_module(description)
-    return problem_maker(description["module"])(**built(description["parameters"]))
+    return problem_factory(description["module"])(**built(description["parameters"]))
 
 
 def learner_of(description: Mapping[str, Any], problem: Any) -> Any:
