@@ -74,9 +74,7 @@ def findings(source: Path = SOURCE) -> Iterator[str]:
 
 def main() -> None:
     """Print every word of old; the status is 1 if there is one."""
-    found = list(findings())
-    print("\n".join(found))
-    sys.exit(bool(found))
+    sys.exit("\n".join(findings()) or 0)
 
 
 if __name__ == "__main__":
