@@ -323,15 +323,17 @@ def whole_number(name: str, value: Any, least: int) -> int:
 
 def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        if value.size > 12:
-            return f"<array {'x'.join(map(str, value.shape))}>"
-        return str(value.tolist())
+        array: np.ndarray[Any, Any] = value
+        if array.size > 12:
+            return f"<array {'x'.join(map(str, array.shape))}>"
+        return str(array.tolist())
     return repr(value)
 
 
-def _content(value: Any) -> Any:
+def content_of(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return value.shape, value.dtype.str, value.tobytes()
+        array: np.ndarray[Any, Any] = value
+        return array.shape, array.dtype.str, array.tobytes()
     return value
 
 
@@ -384,7 +386,7 @@ class Value:
         return constructor_fields(self)
 
     def _contents(self) -> tuple[Any, ...]:
-        return tuple(_content(getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        return tuple(content_of(getattr(self, f.name)) for f in fields(self))  # type: ignore[arg-type]
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -261,7 +261,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 
 @contextmanager
-def hearing() -> Iterator[list[str]]:
+def hearing() -> Generator[list[str]]:
     """The sentences of what is warned of in a block, and by no other thread or task meanwhile.
 
     They are warnings all the same. Python's own way to record these is one for all threads.

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ STALE_SECONDS = 3600.0  # without a change
 
 
 @contextmanager
-def whole_file(path: Path, through: Path | None = None) -> Iterator[Path]:
+def whole_file(path: Path, through: Path | None = None) -> Generator[Path]:
     """A temporary path to write to; it becomes `path` if nothing goes wrong, else it is removed.
 
     What cannot be written is a `NotWritten`. The temporary name begins with a dot and ends as

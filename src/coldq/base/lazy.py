@@ -27,3 +27,8 @@ def importer(package: str, home_of: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return get
+
+
+def scipy_sparse() -> Any:
+    """``scipy.sparse``, imported when it is first needed: it takes longer than all of coldq."""
+    return import_module("scipy.sparse")

@@ -58,7 +58,7 @@ _hidden = False
 
 
 @contextmanager
-def no_bars() -> Iterator[None]:
+def no_bars() -> Generator[None]:
     """No bars of single runs, while another one counts these."""
     global _hidden
     before, _hidden = _hidden, True
@@ -97,7 +97,7 @@ def track_all(
 
 
 @contextmanager
-def bar(words: str, total: int) -> Iterator[Callable[[], None]]:
+def bar(words: str, total: int) -> Generator[Callable[[], None]]:
     """A bar of so many steps; what it gives is called after each."""
     begun, count = time.monotonic(), 0
     change: Callable[[int], None] | None = None

@@ -68,26 +68,12 @@ class Domain(Protocol):
         ...
 
 
-class Bounds(Protocol):
-    """What everybody may ask of a box."""
-
-    @property
-    def lower(self) -> Array:
-        """The least of each coordinate."""
-        ...
-
-    @property
-    def upper(self) -> Array:
-        """The greatest of each coordinate."""
-        ...
-
-
 class Region(Domain, Protocol):
     """What bounds may ask of a domain besides, in closed form; all of the library's answer."""
 
     @property
-    def around(self) -> Bounds:
-        """The smallest box around it that is known; of a box, itself."""
+    def around(self) -> Any:
+        """The smallest :class:`~coldq.Box` around it that is known; of a box, itself."""
         ...
 
     def ends(self, A: Array) -> tuple[Array, Array, bool]:

@@ -75,10 +75,14 @@ def from_torch(
 
     def second(x: Array) -> Array:
         point = torch.tensor(x, dtype=torch.float64)
-        each = [
-            torch.autograd.functional.hessian(lambda z, k=k: rows(z)[k], point)
-            for k in range(n_constraints)
-        ]
+
+        def one(k: int) -> Callable[[Any], Any]:
+            def row(z: Any) -> Any:
+                return rows(z)[k]
+
+            return row
+
+        each = [torch.autograd.functional.hessian(one(k), point) for k in range(n_constraints)]
         return torch.stack(each).numpy()
 
     return Convex(value, jacobian, second if hessian else None, n_constraints)

@@ -88,7 +88,8 @@ class Feedback:
             _require_methods("loss", loss, ("value", "gradient"))
         if type(constraint) not in CONSTRAINTS:
             _require_methods("constraint", constraint, ("value", "jacobian"))
-        if forecast is not None and not isinstance(forecast, Forecast):
+        expected: Any = forecast
+        if expected is not None and not isinstance(expected, Forecast):
             raise InvalidInput(f"forecast must be a coldq.Forecast, but is {forecast!r:.200}")
         put(self, "loss", loss, "constraint", constraint, "slot", slot, "forecast", forecast)
 

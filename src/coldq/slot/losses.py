@@ -203,7 +203,7 @@ def _largest_slope(loss: Any, domain: Region) -> tuple[Array, bool]:
     Around the centre c with half-widths r, ``|(P x + q)_i| <= |(P c + q)_i| + (|P| r)_i``. All
     coordinates get there at once if P is diagonal.
     """
-    P, _, _ = loss.quadratic()
+    P: Array = loss.quadratic()[0]
     box = domain.around
     half = 0.5 * (box.upper - box.lower)
     if not np.isfinite(half).all():

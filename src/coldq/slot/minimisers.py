@@ -9,6 +9,7 @@ an error.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -79,10 +80,10 @@ def on_rows(domain: Feasible) -> TypeGuard[Domain]:
 def quadratic_rows(loss: Any) -> tuple[Array, Array, Array]:
     """Rows H, targets y and a slope c with ``f(x) = |H x - y|^2 / 2 + <c, x>`` up to a constant."""
     if hasattr(loss, "H"):
-        return loss.H, loss.y, np.zeros(loss.dim)
-    P, q, _ = loss.quadratic()
+        return loss.H, loss.y, np.zeros(int(loss.dim))
+    P, q = loss.quadratic()[:2]
     if not P.any():
-        return np.zeros((0, loss.dim)), np.zeros(0), q
+        return np.zeros((0, int(loss.dim))), np.zeros(0), q
     rows = root_of(P)
     return rows, np.zeros(rows.shape[:-1]), q
 
@@ -270,7 +271,7 @@ def minimise_smooth(
 
         try:
             best[where] = _descend(
-                lambda x: at(value, x), lambda x: at(gradient, x), part, domain, near[where]
+                partial(at, value), partial(at, gradient), part, domain, near[where]
             )
         except StepFailed as failed:
             if not isinstance(failed, Infeasible) and _has_point(part, domain, near[where]):
@@ -286,10 +287,9 @@ def _has_point(constraint: Any, domain: Feasible, near: Array) -> bool:
     answer, and it keeps the rows where any decision does.
     """
     unit = unit_of(domain) + np.abs(near).max()
-    steep = np.abs(constraint.jacobian(near)).max(axis=-1)
-    high = np.where(
-        steep > 0.0, PENALTY_RATIO * unit / np.where(steep > 0.0, steep, 1.0), PENALTY_RATIO * unit
-    )
+    steep: Array = np.abs(constraint.jacobian(near)).max(axis=-1)
+    high: Array = np.full(steep.shape, PENALTY_RATIO * unit)
+    np.divide(high, steep, out=high, where=steep > 0.0)
     try:
         x = penalised_step(near, np.zeros(near.size), 0.5, high, constraint, domain).x
     except StepFailed:

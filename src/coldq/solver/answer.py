@@ -19,7 +19,7 @@ MAY_BE_INFEASIBLE = (
 MAX_START_RESIDUAL = 1e-3  # the residual up to which multipliers are worth starting from
 
 
-new_tuple = tuple.__new__  # a named tuple without the call of its own constructor
+new_tuple: Any = tuple.__new__  # a named tuple without the call of its own constructor
 
 
 class Step(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,7 +46,7 @@ class AffineRows(Kind):
     @property
     def is_affine(self) -> np.ndarray:
         """All of them."""
-        return np.ones(self.n_constraints, bool)
+        return np.ones(int(self.n_constraints), bool)
 
 
 @describable
@@ -106,16 +107,18 @@ class Affine(AffineRows, Value):
         >>> g.value([1.0, 1.0])  # x_1 + x_2 - 1, 0.5 - x_1 - x_2, -x_1
         array([ 1. , -1.5, -1. ])
         """
-        A = real_array("A", A, 2)
-        rows, limits, bounds = [], [], []
+        every, count = real_array("A", A, 2), np.shape(A)[-2:-1]
+        rows: list[Array] = []
+        limits: list[Array] = []
+        bounds: list[Array] = []
         for name, given, sign in (("upper", upper, 1.0), ("lower", lower, -1.0)):
             bound = real_array(name, given, 0, finite=False)
-            if bound.shape[-1:] not in ((), A.shape[-2:-1]):
+            if bound.shape[-1:] not in ((), count):
                 raise InvalidInput(
-                    f"{name} needs one entry for each of the {A.shape[-2]} rows on its last axis, "
+                    f"{name} needs one entry for each of the {count[0]} rows on its last axis, "
                     f"but has shape {bound.shape}"
                 )
-            bound = np.broadcast_to(bound, bound.shape[:-1] + A.shape[-2:-1])
+            bound = np.broadcast_to(bound, bound.shape[:-1] + count)
             bounds.append(bound)
             none = bound == sign * np.inf
             needed = ~none.all(axis=tuple(range(none.ndim - 1)))
@@ -124,7 +127,7 @@ class Affine(AffineRows, Value):
                     f"{name} must be infinite in all of a batch or nowhere, but is both in row "
                     f"{first_index(none & needed)[-1]}"
                 )
-            rows.append(sign * A[..., needed, :])
+            rows.append(sign * every[..., needed, :])
             limits.append(sign * bound[..., needed])
         joint_batch(upper=limits[0].shape[:-1], lower=limits[1].shape[:-1])
         crossed = np.less(*bounds)
@@ -242,8 +245,9 @@ class Affine(AffineRows, Value):
         moving = np.flatnonzero((A != 0.0).reshape(-1, p).any(axis=0))
         if moving.size > VERTEX_LIMIT or not np.isfinite(rows).all():
             return bound, exact and not np.isfinite(rows).any()
-        corners = (np.arange(2**moving.size)[:, None] >> np.arange(moving.size)) & 1 == 1
-        x = np.where(corners, box.upper[..., None, moving], box.lower[..., None, moving])
+        at_upper = np.array(list(product((False, True), repeat=int(moving.size))), bool)
+        upper, lower = np.asarray(box.upper, float), np.asarray(box.lower, float)
+        x = np.where(at_upper, upper[..., None, moving], lower[..., None, moving])
         values = A[..., moving] @ np.swapaxes(x, -1, -2) - b[..., None]
         return np.minimum(
             np.sqrt(np.square(values).sum(axis=-2).max(axis=-1)), bound

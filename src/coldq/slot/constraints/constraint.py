@@ -35,7 +35,7 @@ class Kind:
     @property
     def is_affine(self) -> np.ndarray:
         """Which of the N rows are affine."""
-        return np.zeros(self.n_constraints, bool)
+        return np.zeros(int(self.n_constraints), bool)
 
     def as_affine(self, dim: int) -> Affine | None:
         """These rows as a dense :class:`~coldq.Affine` in `dim` coordinates, if they are affine."""

@@ -104,7 +104,6 @@ class MaxAffine(Kind, Value):
 
 def _ends(A: Array, b: Array, domain: Region) -> tuple[Array, Array, bool]:
     """The least and the greatest ``<a_nk, x> - b_nk``, and whether both are exact."""
-    pieces = A.shape[-3:-1]
     least, greatest, exact = domain.ends(A.reshape(*A.shape[:-3], -1, A.shape[-1]))
-    least, greatest = (ends.reshape(*ends.shape[:-1], *pieces) - b for ends in (least, greatest))
-    return least, greatest, exact
+    shape = least.shape[:-1] + A.shape[-3:-1]
+    return least.reshape(shape) - b, greatest.reshape(shape) - b, exact

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coldq.base.arrays import Array, Value, _content, first_index, joint_batch, point, real_array
+from coldq.base.arrays import Array, Value, content_of, first_index, joint_batch, point, real_array
 from coldq.base.contractions import dot, matvec, vecmat
 from coldq.base.describe import describable
 from coldq.base.errors import InvalidInput
@@ -183,7 +183,7 @@ class ThinQuadratic(QuadraticConstraint):
         return self.d[..., None] * np.eye(self.dim)
 
     def _contents(self) -> tuple[Any, ...]:
-        return tuple(_content(getattr(self, name)) for name in self.cores)
+        return tuple(content_of(getattr(self, name)) for name in self.cores)
 
 
 class Separable(ThinQuadratic):

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from coldq.base.arrays import Array, Value, as_array, point, real_array, whole_number
 from coldq.base.describe import describable
 from coldq.base.errors import InvalidInput
+from coldq.base.lazy import scipy_sparse
 from coldq.slot.constraints.affine import VERTEX_LIMIT, Affine, AffineRows, largest_rows
 from coldq.slot.constraints.constraint import row_margins
 
@@ -27,7 +28,7 @@ class SparseAffine(AffineRows, Value):
     for the jacobian get it as a dense array.
 
     >>> import coldq
-    >>> from scipy import sparse
+    >>> sparse = scipy_sparse()
     >>> g = coldq.SparseAffine(sparse.eye_array(3), [1.0, 2.0, 3.0])  # x_n <= n
     >>> g.value([1.0, 1.0, 1.0])
     array([ 0., -1., -2.])
@@ -43,7 +44,7 @@ class SparseAffine(AffineRows, Value):
     batch: ClassVar[tuple[int, ...]] = ()  # type: ignore[misc]
 
     def __init__(self, A: Any, b: ArrayLike) -> None:
-        from scipy import sparse
+        sparse = scipy_sparse()
 
         if not sparse.issparse(A) or A.ndim != 2:
             raise InvalidInput(
@@ -71,7 +72,7 @@ class SparseAffine(AffineRows, Value):
     @classmethod
     def _of_parts(cls, data: Any, indices: Any, indptr: Any, shape: Any, b: Any) -> SparseAffine:
         """From what it keeps of A."""
-        from scipy import sparse
+        sparse = scipy_sparse()
 
         named = (("data", data), ("indices", indices), ("indptr", indptr))
         lists = [as_array(name, part) for name, part in named]
@@ -114,7 +115,7 @@ class SparseAffine(AffineRows, Value):
         """These rows as a dense :class:`~coldq.Affine`, with all their zeros.
 
         >>> import coldq
-        >>> from scipy import sparse
+        >>> sparse = scipy_sparse()
         >>> coldq.SparseAffine(sparse.eye_array(2), [1.0, 2.0]).dense().A
         array([[1., 0.],
                [0., 1.]])
@@ -125,7 +126,7 @@ class SparseAffine(AffineRows, Value):
         """``g + margin``, with a margin for each row; if it has leading axes, as a dense Affine.
 
         >>> import coldq
-        >>> from scipy import sparse
+        >>> sparse = scipy_sparse()
         >>> coldq.SparseAffine(sparse.eye_array(2), [1.0, 2.0]).tightened(0.5).b
         array([0.5, 1.5])
         """
@@ -141,16 +142,16 @@ class SparseAffine(AffineRows, Value):
 
     def max_difference(self, other: SparseAffine, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain of |g - other|_2``, exact where that of an Affine is."""
-        A, b, box = self.A - other.A, self.b - other.b, domain.around
-        moving = np.unique(A.nonzero()[1])
+        rows, b, box = self.A - other.A, self.b - other.b, domain.around
+        moving = np.unique(rows.nonzero()[1])
         if box is domain:
             if moving.size > VERTEX_LIMIT:
-                rows, _ = _largest_rows(A, b, domain)
-                return np.sqrt(np.square(rows).sum(axis=-1)), len(b) == 1
+                largest, _ = _largest_rows(rows, b, domain)
+                return np.sqrt(np.square(largest).sum(axis=-1)), len(b) == 1
             some = moving if moving.size else [0]
-            A, domain = A[:, some], type(box)(box.lower[..., some], box.upper[..., some])
-        still = Affine(np.zeros(A.shape), np.zeros(len(b)))
-        return Affine(A.toarray(), b).max_difference(still, domain)
+            rows, domain = rows[:, some], type(box)(box.lower[..., some], box.upper[..., some])
+        still = Affine(np.zeros(rows.shape), np.zeros(len(b)))
+        return Affine(rows.toarray(), b).max_difference(still, domain)
 
 
 def _require_indices(A: Any) -> None:

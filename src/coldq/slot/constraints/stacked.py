@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from coldq.base.arrays import Array, joined, joint_batch
 from coldq.base.describe import describable
 from coldq.base.errors import InvalidInput
+from coldq.base.lazy import scipy_sparse
 from coldq.base.protocols import Region
 from coldq.slot.constraints.affine import Affine
 from coldq.slot.constraints.constraint import Kind, difference, largest, row_margins
@@ -72,7 +73,7 @@ class Stacked(Kind):
         if self.batch or not any(isinstance(part, SparseAffine) for part in rows):
             dense = [part.dense() if isinstance(part, SparseAffine) else part for part in rows]
             return Affine.unchecked(joined([part.A for part in dense], 2), b)
-        from scipy import sparse
+        sparse = scipy_sparse()
 
         return SparseAffine(sparse.vstack([sparse.csr_array(part.A) for part in rows]), b)
 
@@ -123,7 +124,8 @@ class Stacked(Kind):
         array([0.5, 1. ])
         """
         rows = row_margins(margin, self.n_constraints, self.batch)
-        parts, end = [], 0
+        parts: list[Any] = []
+        end = 0
         for part in self.parts:
             begin, end = end, end + part.n_constraints
             parts.append(part.tightened(rows[..., begin:end]))

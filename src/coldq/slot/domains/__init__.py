@@ -1,13 +1,13 @@
 """Feasible sets X: where every decision must lie, whatever the constraints turn out to be.
 
 Each has ``dim``, ``batch``, ``diameter``, ``project``, ``contains`` and ``start``. For the per-slot
-step it also gives ``box``, a box around it, and ``hard``, what must hold beside that box: pairs of
-rows and the floor of their multipliers, 0 for ``g <= 0`` and -inf for ``g = 0``.
+step it also gives ``box``, a box around it, and ``enforced``, what must hold beside that box: pairs
+of rows and the least of their multipliers, 0 for ``g <= 0`` and -inf for ``g = 0``.
 """
 
 from coldq.slot.domains.ball import Ball
 from coldq.slot.domains.box import Box
-from coldq.slot.domains.custom import CustomDomain, _custom_domain  # noqa: F401  (older pickles name it)
+from coldq.slot.domains.custom import CustomDomain
 from coldq.slot.domains.domain import (
     Domain,
     Rows,

@@ -98,7 +98,7 @@ def _taken(domain: Any, centre: Array | None, radius: float | None) -> Inside:
 
 def _inside(domain: Any, centre: Array | None) -> Inside:
     if isinstance(domain, Product):
-        edges = domain._edges()
+        edges = domain.edges()
         parts = [
             _inside(part, None if centre is None else centre[first:last])
             for part, (first, last) in zip(domain.domains, edges, strict=True)

@@ -51,7 +51,7 @@ class Polytope(Domain):
         A_eq: ArrayLike | None = None,
         b_eq: ArrayLike | None = None,
     ) -> None:
-        enforced = []
+        enforced: list[tuple[Affine, float]] = []
         for names, rows, limits, low in (
             ("A and b", A, b, 0.0),
             ("A_eq and b_eq", A_eq, b_eq, -np.inf),
@@ -103,13 +103,13 @@ class Polytope(Domain):
         """
         from coldq.solver.linear_programs import smallest_box
 
-        A, b, low, *_ = self.rows
-        A = np.broadcast_to(A, self.batch + A.shape[-2:])
-        b = np.broadcast_to(b, self.batch + b.shape[-1:])
+        rows, limits, low, *_ = self.rows
+        rows = np.broadcast_to(rows, self.batch + rows.shape[-2:])
+        limits = np.broadcast_to(limits, self.batch + limits.shape[-1:])
         lower = np.array(np.broadcast_to(self.box.lower, (*self.batch, self.dim)))
         upper = np.array(np.broadcast_to(self.box.upper, (*self.batch, self.dim)))
         for at in np.ndindex(*self.batch):
-            lower[at], upper[at] = smallest_box(A[at], b[at], lower[at], upper[at], low)
+            lower[at], upper[at] = smallest_box(rows[at], limits[at], lower[at], upper[at], low)
         return Box(lower, upper)
 
     @property
@@ -123,5 +123,5 @@ class Polytope(Domain):
 
     def __repr__(self) -> str:
         at_most = sum(g.n_constraints for g, low in self.enforced if low == 0.0)
-        equal = sum(g.n_constraints for g, low in self.enforced) - at_most
+        equal = sum(g.n_constraints for g, _ in self.enforced) - at_most
         return f"Polytope(dim={self.dim}, {at_most} rows, {equal} equal, in {self.box})"

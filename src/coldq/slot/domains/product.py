@@ -62,7 +62,7 @@ class Product(Domain):
     def enforced(self) -> tuple[tuple[Any, float], ...] | None:
         """The parts' enforced rows in the coordinates of the whole; None if one is unknown."""
         enforced: list[tuple[Any, float]] = []
-        for part, (first, last) in zip(self.domains, self._edges(), strict=True):
+        for part, (first, last) in zip(self.domains, self.edges(), strict=True):
             if part.enforced is None:
                 return None
             for g, low in part.enforced:
@@ -74,7 +74,8 @@ class Product(Domain):
                     enforced.append((g._replace(first=first + g.first), low))
         return tuple(enforced)
 
-    def _edges(self) -> list[tuple[int, int]]:
+    def edges(self) -> list[tuple[int, int]]:
+        """Where the coordinates of each part begin and end."""
         ends = np.cumsum([0, *(part.dim for part in self.domains)]).tolist()
         return list(pairwise(ends))
 
@@ -82,7 +83,7 @@ class Product(Domain):
         """Each domain with its coordinates of x."""
         return [
             (part, np.ascontiguousarray(x[..., first:last]))
-            for part, (first, last) in zip(self.domains, self._edges(), strict=True)
+            for part, (first, last) in zip(self.domains, self.edges(), strict=True)
         ]
 
     @cached_property
@@ -102,7 +103,7 @@ class Product(Domain):
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        edges = zip(known, self._edges(), strict=True)
+        edges = zip(known, self.edges(), strict=True)
         return Blocks(
             np.concatenate([part.start + first for part, (first, _) in edges]),
             _joined([part.total for part in known]),

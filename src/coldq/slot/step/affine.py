@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from coldq.base.errors import StepFailed
+from coldq.base.lazy import scipy_sparse
 from coldq.slot.constraints import Affine
 from coldq.slot.domains import Ball, Box
 from coldq.slot.step.residuals import accepted
@@ -140,11 +141,11 @@ def beside(slot: Slot, A: Any, blocks: Blocks) -> AffineProblem:
     """The problem with the sums of blocks as rows among the others."""
     if not is_sparse(A):
         return slot.affine_problem()
-    from scipy import sparse
+    sparse = scipy_sparse()
 
     p, n, summed = A.shape[1], A.shape[0], blocks.summed
     first, count = blocks.start[summed].astype(np.int64), blocks.sizes(p)[summed]
-    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
     both = sparse.csr_array(
         (
             np.concatenate([A.data, np.ones(count.sum())]),
@@ -210,7 +211,7 @@ def solve_where_entered(slot: Slot) -> Step:
     entered = np.flatnonzero(has_any)
     if entered.size == box.dim:
         return solve_on_blocks(slot, A, whole)
-    from scipy import sparse
+    sparse = scipy_sparse()
 
     place = np.empty(box.dim, np.int64)
     place[entered] = np.arange(entered.size)

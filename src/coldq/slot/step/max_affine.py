@@ -55,7 +55,10 @@ def solve_max_affine_parts(slot: Slot, parts: Sequence[Any]) -> Step:
 
 def pieces_of(parts: Sequence[Any]) -> tuple[Array, Array, Array]:
     """The pieces of all rows that have some as A and b, and to which row each belongs."""
-    A, b, row, first = [], [], [], 0
+    A: list[Array] = []
+    b: list[Array] = []
+    row: list[Array] = []
+    first = 0
     for part in parts:
         n = part.n_constraints
         if isinstance(part, Affine | MaxAffine):

@@ -30,15 +30,15 @@ def project_on_rows(x: Array, A: Array, b: Array, domain: Domain) -> Array:
     batch, p = x.shape[:-1], x.shape[-1]
     count, K = int(np.prod(batch)), b.shape[-1]
     aim = np.ascontiguousarray(x).reshape(count, p)
-    A, b = A.reshape(count, K, p), b.reshape(count, K)
-    size = np.abs(A)
+    every, bounds = A.reshape(count, K, p), b.reshape(count, K)
+    size = np.abs(every)
     here = domain.project(aim)
     chosen = np.empty((count, 0), np.int64)
     open_ = np.arange(count)  # the members for which a row is still violated
     while K > 0:
         point = here[open_]
-        scale = np.abs(b[open_]) + matvec(size[open_], np.abs(point))
-        excess = affine_value(A[open_], point, b[open_])
+        scale = np.abs(bounds[open_]) + matvec(size[open_], np.abs(point))
+        excess = affine_value(every[open_], point, bounds[open_])
         excess = np.where(excess > VIOLATION_ROUNDING * scale, excess, 0.0)
         excess = excess / np.where(scale > 0.0, scale, 1.0)
         np.put_along_axis(excess, chosen[open_], 0.0, axis=-1)
@@ -50,8 +50,8 @@ def project_on_rows(x: Array, A: Array, b: Array, domain: Domain) -> Array:
         grown = np.zeros((count, chosen.shape[1] + 1), np.int64)
         grown[open_] = np.concatenate([chosen[open_], worst[:, None]], axis=-1)
         chosen = grown
-        rows = np.take_along_axis(A[open_], chosen[open_][..., None], axis=-2)
-        limits = np.take_along_axis(b[open_], chosen[open_], axis=-1)
+        rows = np.take_along_axis(every[open_], chosen[open_][..., None], axis=-2)
+        limits = np.take_along_axis(bounds[open_], chosen[open_], axis=-1)
         enforced = np.full(limits.shape, np.inf)
         none = np.zeros((open_.size, p))
         try:

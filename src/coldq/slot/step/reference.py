@@ -86,7 +86,7 @@ def _priced(cp: Any, g: Any, low: Array, high: Array) -> tuple[Any, list[Any]]:
     linear = np.where(low == high, low, np.maximum(low, 0.0))
     above, below = high - linear, np.where(low == high, 0.0, np.maximum(-low, 0.0))
     penalty: Any = linear @ g if linear.any() else 0.0
-    limits = []
+    limits: list[Any] = []
     for price, over in ((above, g), (below, -g)):
         soft, enforced = np.isfinite(price) & (price != 0.0), np.isinf(price)
         if soft.any():
@@ -108,7 +108,7 @@ def modelled_rows(cp: Any, x: Any, constraint: Constraint | None) -> list[Any]:
         away = zip(constraint.center, constraint.limit, strict=True)
         return [cp.hstack([cp.sum_squares(x - c) - limit for c, limit in away])]
     if isinstance(constraint, QuadraticConstraint):
-        rows = []
+        rows: list[Any] = []
         for P, q, r in zip(constraint.P, constraint.q, constraint.r, strict=True):
             values, vectors = np.linalg.eigh(P)
             root = (vectors * np.sqrt(np.maximum(values, 0.0))).T

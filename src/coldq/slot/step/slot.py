@@ -51,15 +51,10 @@ class Slot(NamedTuple):
 
     def misfit(self) -> InvalidInput:
         """The error for arrays that the core cannot read, or that do not belong together."""
-        center, gradient, constraint, domain = (
-            self.center,
-            self.gradient,
-            self.constraint,
-            self.domain,
-        )
+        center, gradient, _, high, _, constraint, domain = self
         for name, given in self._asdict().items():
-            array = np.asarray(given) if isinstance(given, np.ndarray | np.generic) else None
-            if array is not None and not (
+            array: Any = np.asarray(given)
+            if isinstance(given, np.ndarray | np.generic) and not (
                 array.dtype == FLOAT and core_contiguous(array, min(array.ndim, 1))
             ):
                 gaps = "" if array.dtype != FLOAT else " with gaps between its entries"
@@ -69,7 +64,7 @@ class Slot(NamedTuple):
                 )
         return InvalidInput(
             f"decisions of shape {center.shape} ({center.dtype}), gradients {gradient.shape}, "
-            f"weights {self.multiplier_upper.shape}, a {type(constraint).__name__} of "
+            f"bounds of multipliers {high.shape}, a {type(constraint).__name__} of "
             f"{constraint.n_constraints} rows in {getattr(constraint, 'dim', domain.dim)} "
             f"coordinates with leading axes {constraint.batch}, and a domain of {domain.dim} "
             f"coordinates with leading axes {domain.batch} do not fit together: was the state made "
