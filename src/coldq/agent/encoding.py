@@ -7,13 +7,12 @@ was forecast of both, in which an array is its type and shape. Equal feedback ha
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from coldq.base.describe import Decoder, Encoder, array_of, header_of
+from coldq.base.describe import Decoder, Encoder
 from coldq.base.errors import InvalidInput, NotSaveable
 from coldq.slot.feedback import Feedback, Forecast
 
@@ -38,15 +37,15 @@ class _Encoder(Encoder):
 class _Decoder(Decoder):
     """A decoder that takes the bytes of arrays from those that are left, in their order."""
 
+    array_keys = dict.fromkeys(("dtype", "shape")).keys()
+
     def __init__(self, numbers: bytes) -> None:
         super().__init__()
         self.left = memoryview(numbers)
 
-    def array(self, value: Mapping[str, Any], path: str) -> np.ndarray:
-        dtype, shape = header_of(value, path, len(value) == 2)
-        size = math.prod(shape) * dtype.itemsize
-        mine, self.left = self.left[:size], self.left[size:]
-        return array_of(mine, dtype, shape, path)
+    def array_bytes(self, value: Mapping[str, Any], needed: int, path: str) -> memoryview:
+        mine, self.left = self.left[:needed], self.left[needed:]
+        return mine
 
 
 def encode(feedback: Feedback) -> bytes | None:

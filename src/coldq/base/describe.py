@@ -21,7 +21,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from inspect import Parameter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -177,8 +177,10 @@ class Limits(NamedTuple):
 class Decoder:
     """Values from plain data, each type by its own constructor, which checks its arguments.
 
-    A subclass reads arrays in another way. Errors name the path to what is wrong.
+    A subclass finds the bytes of arrays elsewhere. Errors name the path to what is wrong.
     """
+
+    array_keys: ClassVar = dict.fromkeys(("dtype", "shape", "base64")).keys()
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits, self.size = limits, 0.0
@@ -260,48 +262,37 @@ class Decoder:
             )
 
     def array(self, value: Mapping[str, Any], path: str) -> np.ndarray:
-        """An array from its type, its shape and the text of its bytes."""
-        text = value.get("base64")
-        dtype, shape = header_of(value, path, isinstance(text, str) and len(value) == 3)
+        """An array from its type, its shape and its bytes."""
+        dtype, shape = value["dtype"], value.get("shape")
+        if (
+            value.keys() != self.array_keys
+            or dtype not in ARRAY_DTYPES
+            or not isinstance(shape, list | tuple)
+            or not all(type(size) is int and size >= 0 for size in shape)
+            or len(shape) > MAX_AXES
+        ):
+            raise InvalidInput(
+                f"{path} must be an array with a dtype of {', '.join(ARRAY_DTYPES)}, a shape and "
+                f"its bytes, but is {dict(value)!r:.200}"
+            )
+        kind = np.dtype(dtype)
+        needed = math.prod(shape) * kind.itemsize
+        data = self.array_bytes(value, needed, path)
+        if len(data) != needed:
+            raise InvalidInput(
+                f"{path} has {len(data)} bytes, but its shape {list(shape)} needs {needed}"
+            )
         try:
-            data = base64.b64decode(text or "", validate=True)
-        except (binascii.Error, ValueError) as error:
+            return np.frombuffer(data, kind).reshape(shape).astype(kind.newbyteorder("="))
+        except ValueError as error:  # of no numbers, and yet too long
+            raise InvalidInput(f"{path} has the shape {list(shape)!r:.200}: {error}") from None
+
+    def array_bytes(self, value: Mapping[str, Any], needed: int, path: str) -> bytes | memoryview:
+        """The bytes of an array, of which so many are needed."""
+        try:
+            return base64.b64decode(value["base64"], validate=True)
+        except (binascii.Error, TypeError, ValueError) as error:
             raise InvalidInput(f"{path} has bytes that are not base64: {error}") from None
-        return array_of(data, dtype, shape, path)
-
-
-def header_of(
-    value: Mapping[str, Any], path: str, whole: bool = True
-) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """The type and the shape of a described array."""
-    dtype, shape = value["dtype"], value.get("shape")
-    if (
-        not whole
-        or dtype not in ARRAY_DTYPES
-        or not isinstance(shape, list | tuple)
-        or not all(type(size) is int and size >= 0 for size in shape)
-        or len(shape) > MAX_AXES
-    ):
-        raise InvalidInput(
-            f"{path} must be an array with a dtype of {', '.join(ARRAY_DTYPES)}, a shape and its "
-            f"bytes, but is {dict(value)!r:.200}"
-        )
-    return np.dtype(dtype), tuple(shape)
-
-
-def array_of(
-    data: bytes | memoryview, dtype: np.dtype[Any], shape: tuple[int, ...], path: str
-) -> np.ndarray:
-    """An array from its bytes."""
-    needed = math.prod(shape) * dtype.itemsize
-    if len(data) != needed:
-        raise InvalidInput(
-            f"{path} has {len(data)} bytes, but its shape {list(shape)} needs {needed}"
-        )
-    try:
-        return np.frombuffer(data, dtype).reshape(shape).astype(dtype.newbyteorder("="))
-    except ValueError as error:  # of no numbers, and yet too long
-        raise InvalidInput(f"{path} has the shape {list(shape)!r:.200}: {error}") from None
 
 
 def _of_numbers(value: Any, depth: int) -> bool:
