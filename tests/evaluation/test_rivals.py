@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.evaluation.compare import comparisons, held
+from coldq.evaluation.compare import best_rival, comparisons
 from coldq.evaluation.comparison import IN_HINDSIGHT, overall
 from coldq.evaluation.rivals import Choice, play, rivals_of, tune
 from coldq.evaluation.scores import Score
@@ -106,8 +106,8 @@ def scored(name: str, loss: float, share: float) -> Score:
 def test_where_no_rival_keeps_the_share_the_nearest_is_named() -> None:
     ours = scored("ours", 3.0, 0.1)
     cheap, near = scored("cheap", 1.0, 0.5), scored("near", 2.0, 0.2)
-    assert held(ours, [cheap, near]).rival == "near"
-    assert "the rival nearest to its own share" in held(ours, [cheap, near]).words
+    assert best_rival(ours, [cheap, near]).rival == "near"
+    assert "the rival nearest to its own share" in best_rival(ours, [cheap, near]).words
     kept = scored("kept", 9.0, 0.1)
-    assert held(ours, [cheap, near, kept]).rival == "kept"
-    assert held(ours, [kept]).saved[0] == pytest.approx(1.0 - 3.0 / 9.0)
+    assert best_rival(ours, [cheap, near, kept]).rival == "kept"
+    assert best_rival(ours, [kept]).saved[0] == pytest.approx(1.0 - 3.0 / 9.0)

@@ -45,7 +45,7 @@ def serve(
             raise InvalidInput(f"{name} must be at least 1, but is {value}")
     if rate is not None and not rate >= 1.0:
         raise InvalidInput(f"--rate must be at least 1 request a second, but is {rate}")
-    made = None if no_token or token else secrets.token_urlsafe(24)
+    drawn_token = None if no_token or token else secrets.token_urlsafe(24)
     import uvicorn
 
     from coldq.serve import create_app
@@ -57,7 +57,7 @@ def serve(
         0 if folder is None else resident
     )  # in memory they open no files
     app = create_app(
-        folder, token=token or made, resident=resident, largest_body=largest_body, rate=rate
+        folder, token=token or drawn_token, resident=resident, largest_body=largest_body, rate=rate
     )
     with bound(host, port) as listening:
         with _in_words(host, port):
@@ -66,8 +66,8 @@ def serve(
         where = f"http://{name}:{listening.getsockname()[1]}"
         kept = "in memory, until it ends" if folder is None else f"in {folder}"
         print(f"coldq serves {where}, agents {kept}", flush=True)
-        if made is not None:
-            print(f"token: {made}", flush=True)
+        if drawn_token is not None:
+            print(f"token: {drawn_token}", flush=True)
         settings = uvicorn.Config(
             app,
             access_log=False,

@@ -17,7 +17,7 @@ from coldq.cli.terminal import progress
 from coldq.evaluation.intervals import duration
 from coldq.evaluation.report.numbers import percentage
 from coldq.evaluation.sweeps.answers import Answers, answers
-from coldq.evaluation.sweeps.config import asked
+from coldq.evaluation.sweeps.config import read_config
 from coldq.evaluation.sweeps.plan import Plan, estimate
 from coldq.evaluation.sweeps.sweep import run_missing
 from coldq.evaluation.sweeps.table import read
@@ -29,15 +29,15 @@ SHOWN_FAILURES = 3  # failures whose sentence is printed
 
 def show_plan(config: Path, out: Path, workers: int | None = None) -> None:
     """Print what would be run, and about how long it would take."""
-    plan = Plan(asked(config, {}))
+    plan = Plan(read_config(config, {}))
     workers = cores() if workers is None else whole_number("workers", workers, 1)
     expected = estimate(plan)
     rows = table(
-        f"{plan.asked.title}: {plan.runs:,} runs in {len(plan.tasks):,} tasks",
+        f"{plan.config.title}: {plan.runs:,} runs in {len(plan.tasks):,} tasks",
         ("problem", "learner"),
         ("T", "parameters", "seeds", "tasks", "one core"),
     )
-    for played in plan.asked.problems:
+    for played in plan.config.problems:
         counts = Counter(player.title for player in plan.players(played))
         for label, count in counts.items():
             batches, took = plan.batches(played), expected.seconds[played.title, label]
@@ -68,7 +68,10 @@ def run_sweep(
 ) -> int:
     """Run what is missing with a progress bar, and say what came of it; how many tasks failed."""
     workers = cores() if workers is dask is ray is None else workers
-    plan, store = Plan(asked(config, {} if budget is None else {"budget": budget})), Store(out)
+    plan, store = (
+        Plan(read_config(config, {} if budget is None else {"budget": budget})),
+        Store(out),
+    )
     require_writable(out, RESULT_MEGABYTES)
     ran, errors = 0, 0
     with progress(plan.runs, "runs") as bar:

@@ -32,7 +32,7 @@ def table(title: str, left: Iterable[str], right: Iterable[str] = ()) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(
+    rows = Table(
         title=Text(title, style="bold"),
         title_justify="left",
         box=SIMPLE_HEAD,
@@ -41,7 +41,7 @@ def table(title: str, left: Iterable[str], right: Iterable[str] = ()) -> Table:
         show_edge=False,
     )
     for heading in left:
-        made.add_column(heading, overflow="fold")
+        rows.add_column(heading, overflow="fold")
     for heading in right:
-        made.add_column(heading, justify="right", overflow="fold")
-    return made
+        rows.add_column(heading, justify="right", overflow="fold")
+    return rows

@@ -28,8 +28,8 @@ from coldq.evaluation.comparison import (
     Rivalry,
 )
 from coldq.evaluation.intervals import front, holm, interval, p_value
-from coldq.evaluation.named import learners_of, make, named_problem, own_learner, told_apart
-from coldq.evaluation.rivals import TUNING_PASSES, Choice, Tuned, tune
+from coldq.evaluation.named import distinct_seeds, learners_of, make, named_problem, own_learner
+from coldq.evaluation.rivals import TUNING_PASSES, Choice, TunedRival, tune
 from coldq.evaluation.safety_margins import MarginScore, tune_safety_margin
 from coldq.evaluation.scores import COMPARATORS, Score, Setting
 from coldq.learners import CATALOGUE, COLDQ, RECOO, BestResponse, SafetyMargin, SelfTuning
@@ -111,22 +111,22 @@ def comparisons(
     require_problem(problem)
     if getattr(problem, "agents", None) is not None:
         raise InvalidInput(f"problem must have no agents, but has {problem.agents}")
-    seeds = told_apart(problem, seed_tuple(DEFAULT_SEEDS if seeds is None else seeds))
+    seeds = distinct_seeds(problem, seed_tuple(DEFAULT_SEEDS if seeds is None else seeds))
     rates = tuple(None if rate is None else rate_of(rate) for rate in rates)
     if title is not None and not isinstance(title, str):
         raise InvalidInput(f"title must be some text, but is {title!r:.200}")
     if not callable(done):
         raise InvalidInput(f"done must be a function that takes what has played, but is {done!r}")
-    asked = rates != (None,)
-    if last is not None and not asked:
+    with_rate = rates != (None,)
+    if last is not None and not with_rate:
         raise InvalidInput("last says which slots are scored at a rate, and needs one")
-    begin = first_scored(problem.horizon, last) if asked else 0
-    players = _players(problem, learners, asked)
+    begin = first_scored(problem.horizon, last) if with_rate else 0
+    players = _players(problem, learners, with_rate)
     title = getattr(problem, "title", type(problem).__name__) if title is None else title
     setting, outcomes = Setting(problem, seeds, begin), {}
     at_rates = [_at_rate(setting, players, rate, outcomes, done) for rate in rates]
-    if asked and learners is None:
-        _hold(setting, at_rates, done)
+    if with_rate and learners is None:
+        _compare_with_rivals(setting, at_rates, done)
     return [_compared(str(title), setting, one) for one in at_rates]
 
 
@@ -166,7 +166,7 @@ def count_of(learners: Any, rates: Sequence[Any]) -> int:
     return len(CATALOGUE) + 3 + tuned
 
 
-def _players(problem: Any, learners: Any, asked: bool) -> list[tuple[str, Maker, bool]]:
+def _players(problem: Any, learners: Any, with_rate: bool) -> list[tuple[str, Maker, bool]]:
     """Learners by name, what makes them at a rate, and whether that is told to them.
 
     Who is not known is refused before anybody plays.
@@ -174,7 +174,7 @@ def _players(problem: Any, learners: Any, asked: bool) -> list[tuple[str, Maker,
     if learners is None:
         players = [(kind.__name__, *_maker(problem, kind, named=False)) for kind in CATALOGUE]
         players.append(("COLDQ.scaled", lambda rate: _scaled(problem), False))
-        for kind in (COLDQ, RECOO) if asked else ():
+        for kind in (COLDQ, RECOO) if with_rate else ():
             plain, _ = _maker(problem, kind, named=False)
             players.append((f"SafetyMargin({kind.__name__})", _with_margin(plain), True))
         return players
@@ -246,8 +246,8 @@ def _at_rate(
         except Error as error:
             at_rate.left_out["safety margin, tuned"] = str(error)
         done("safety margin")
-    for k, (name, maker, told) in enumerate(players):
-        key = (k, rate if told else None)
+    for k, (name, maker, takes_rate) in enumerate(players):
+        key = (k, rate if takes_rate else None)
         if key not in outcomes:
             outcomes[key] = _outcome(setting, name, maker, rate)
             done(name)
@@ -275,7 +275,9 @@ def _by_hand(setting: Setting, h: float, tuned: str, count: int | None = None) -
     return setting.score(f"safety margin {h:.3g}, {tuned}", learner, tuned, count)
 
 
-def _hold(setting: Setting, at_rates: list[AtRate], done: Callable[[str], None]) -> None:
+def _compare_with_rivals(
+    setting: Setting, at_rates: list[AtRate], done: Callable[[str], None]
+) -> None:
     """Hold SelfTuning against a safety margin and all rivals, tuned before and in hindsight.
 
     Rivals play the first seed alone, because of each hundreds of choices are tried.
@@ -304,12 +306,12 @@ def _hold(setting: Setting, at_rates: list[AtRate], done: Callable[[str], None])
         return
     for one, score in zip(at_rates, ours, strict=True):
         if score is not None:
-            one.rivalry = held(
+            one.rivalry = best_rival(
                 score, [rival for rival in one.scores if rival.tuned == IN_HINDSIGHT]
             )
 
 
-def _of_rival(setting: Setting, tuned: Tuned, choice: Choice, words: str) -> Score:
+def _of_rival(setting: Setting, tuned: TunedRival, choice: Choice, words: str) -> Score:
     played, begin = tuned.played[choice], setting.begin
     loss = played.cost[:, begin:]
     violation = np.full((1, 1), played.violation / loss.shape[1])
@@ -318,7 +320,7 @@ def _of_rival(setting: Setting, tuned: Tuned, choice: Choice, words: str) -> Sco
     return Score(name, loss, played.bad[:, begin:], violation, soft, excess, words)
 
 
-def held(ours: Score, rivals: Sequence[Score]) -> Rivalry:
+def best_rival(ours: Score, rivals: Sequence[Score]) -> Rivalry:
     """SelfTuning on the first seed, and the cheapest rival whose share is not above its own.
 
     Where none has as small a share, it is the one of least share.

@@ -298,17 +298,17 @@ class Comparison(Tabular):
         Matplotlib's, side by side, and are returned; without them a new figure is, which a notebook
         shows by itself. What was tuned in hindsight is left out.
         """
-        given, asked = axes, self.rate is not None
+        given, with_rate = axes, self.rate is not None
         some = [one for one in self.results if not one.tuned.startswith(IN_HINDSIGHT)]
         if axes is None:
             new = installed("coldq.base.figure", NO_MATPLOTLIB)
             axes = new.subplots(7.0, 1.0 + 0.16 * len(some), 1, 2, sharey=True)[0]
         left, right = axes
         words = "keeps the rate, within its interval", "violates more"
-        if not asked:
+        if not with_rate:
             words = "on the Pareto front: beaten by no other in both", "beaten"
-        first = [self.keeps(one) if asked else one.on_front for one in some]
-        second = ("share", 100.0, "slots violated, %") if asked else (
+        first = [self.keeps(one) if with_rate else one.on_front for one in some]
+        second = ("share", 100.0, "slots violated, %") if with_rate else (
             "violation", 1.0, "hard violation a slot"
         )  # fmt: skip
         for panel, (name, times, title) in ((left, ("loss", 1.0, "loss a slot")), (right, second)):
@@ -326,11 +326,11 @@ class Comparison(Tabular):
             panel.set_title(title, loc="left")
             panel.grid(visible=True, axis="x")
             panel.set_axisbelow(True)
-        floor = None if asked else log_floor([one.violation for one in some])
+        floor = None if with_rate else log_floor([one.violation for one in some])
         if floor is not None:
             right.set_xscale("symlog", linthresh=floor, linscale=0.5)
             right.set_xlim(left=-0.3 * floor)  # a point at zero lies beside the axis, not on it
-        if asked:
+        if with_rate:
             right.axvline(100.0 * self.rate, color="#888888", linewidth=0.8, linestyle=":")  # type: ignore[operator]
         names = [one.learner.partition(" (")[0] if one.tuned else one.learner for one in some]
         left.set_yticks(range(len(some)), names, parse_math=False)  # a $ is a dollar

@@ -114,7 +114,7 @@ def front(means: Array) -> tuple[int, ...]:
     return tuple(places)
 
 
-def drawn_anew(count: int) -> np.ndarray:
+def resampled_places(count: int) -> np.ndarray:
     """Places of as many seeds, drawn with replacement, (RESAMPLES, count); the same always."""
     return np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
 
@@ -131,7 +131,7 @@ def bootstrap(statistic: Callable[..., Array], *samples: Array) -> tuple[float, 
     count = samples[0].size
     if count < 2:
         return None
-    drawn = drawn_anew(count)
+    drawn = resampled_places(count)
     values = np.sort(statistic(*(sample[drawn].mean(axis=1) for sample in samples)))
     cut = RESAMPLES // 40  # 2.5% at either end
     return float(values[cut]), float(values[-1 - cut])

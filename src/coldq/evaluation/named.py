@@ -58,12 +58,12 @@ def problem_of(key: str, horizon: int | None = None) -> Any:
     return kind() if horizon is None else kind(horizon=horizon)
 
 
-def told_apart(problem: Any, seeds: tuple[int, ...]) -> tuple[int, ...]:
+def distinct_seeds(problem: Any, seeds: tuple[int, ...]) -> tuple[int, ...]:
     """The seeds that are worth a run: one of them, if the problem shows all the same.
 
     >>> import coldq
-    >>> from coldq.evaluation.named import told_apart
-    >>> told_apart(coldq.problems.Autoscale(), (0, 1, 2)), told_apart(object(), (0, 1, 2))
+    >>> from coldq.evaluation.named import distinct_seeds
+    >>> distinct_seeds(coldq.problems.Autoscale(), (0, 1, 2)), distinct_seeds(object(), (0, 1, 2))
     ((0,), (0, 1, 2))
     """
     return seeds if getattr(problem, "seeds_differ", True) else seeds[:1]

@@ -94,7 +94,7 @@ class Rival:
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
+class RivalRun:
     """What a rival did: cost and whether some row was violated, each (S, T).
 
     `violation` is the total of the slots that are scored, in the mean of the seeds.
@@ -106,13 +106,13 @@ class Played:
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class TunedRival:
     """A rival tuned on the slots before, and with its level chosen at a share in hindsight."""
 
     rival: Rival
     before: Choice
     at_share: Choice
-    played: Mapping[Choice, Played]
+    played: Mapping[Choice, RivalRun]
 
 
 def rivals_of(periods: Iterable[int]) -> list[Rival]:
@@ -159,7 +159,7 @@ def tune(
     begin: int,
     targets: Sequence[tuple[float, float]],
     done: Callable[[str], None] = lambda what: None,
-) -> list[list[Tuned]]:
+) -> list[list[TunedRival]]:
     """All rivals tuned for each of several targets: a rate, and a share not to be exceeded.
 
     The slots before `begin` are for tuning, but for the first, which is decided before anything is
@@ -169,7 +169,7 @@ def tune(
     periods = tuple(p for p in getattr(problem, "periods", ()) if p < problem.horizon)
     rivals, T = rivals_of(periods), problem.horizon
     before, after = slice(min(1, begin - 1), begin), slice(begin, T)
-    played: list[dict[Choice, Played]] = [{} for _ in rivals]
+    played: list[dict[Choice, RivalRun]] = [{} for _ in rivals]
     wanted = [rival.grid for rival in rivals]
     for turn in range(TUNING_PASSES):
         for known, new in zip(played, play(problem, seeds, begin, rivals, wanted), strict=True):
@@ -189,7 +189,7 @@ def tune(
         chosen = [_cheapest(known, rate, before) for known in played]
         tuned.append(
             [
-                Tuned(rival, one, _cheapest(_alike(known, one), share, after), known)
+                TunedRival(rival, one, _cheapest(_alike(known, one), share, after), known)
                 for rival, one, known in zip(rivals, chosen, played, strict=True)
             ]
         )
@@ -202,7 +202,7 @@ def play(
     begin: int,
     rivals: Sequence[Rival],
     choices: Sequence[Sequence[Choice]],
-) -> list[dict[Choice, Played]]:
+) -> list[dict[Choice, RivalRun]]:
     """What each rival does with each of its choices: all decisions of a slot are one batch."""
     domain, T = problem.domain, problem.horizon
     count = sum(map(len, choices))
@@ -237,14 +237,14 @@ def play(
             learner.decided(state, x[span], g[span], one)
             for learner, state, span, one in zip(learners, states, spans, seen, strict=True)
         ]
-    played: list[dict[Choice, Played]] = [{} for _ in choices]
+    played: list[dict[Choice, RivalRun]] = [{} for _ in choices]
     for k, span in zip(playing, spans, strict=True):
         for choice, at in zip(choices[k], range(span.start, span.stop), strict=True):
-            played[k][choice] = Played(cost[at], bad[at], float(total[at].mean()))
+            played[k][choice] = RivalRun(cost[at], bad[at], float(total[at].mean()))
     return played
 
 
-def _cheapest(played: Mapping[Choice, Played], share: float, part: slice) -> Choice:
+def _cheapest(played: Mapping[Choice, RivalRun], share: float, part: slice) -> Choice:
     """The cheapest choice whose share on a part is at most this, or else that of least share."""
     shares = {choice: one.bad[:, part].mean() for choice, one in played.items()}
     costs = {choice: one.cost[:, part].mean() for choice, one in played.items()}
@@ -255,7 +255,7 @@ def _cheapest(played: Mapping[Choice, Played], share: float, part: slice) -> Cho
     return min(choice for choice in kept if costs[choice] <= least + COST_TOLERANCE * abs(least))
 
 
-def _alike(played: Mapping[Choice, Played], chosen: Choice) -> dict[Choice, Played]:
+def _alike(played: Mapping[Choice, RivalRun], chosen: Choice) -> dict[Choice, RivalRun]:
     """The choices that differ in the level alone."""
     return {choice: one for choice, one in played.items() if choice[1:] == chosen[1:]}
 

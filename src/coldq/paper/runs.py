@@ -13,7 +13,7 @@ import numpy as np
 
 from coldq.base.arrays import Array
 from coldq.evaluation.intervals import tuned_to
-from coldq.evaluation.named import told_apart
+from coldq.evaluation.named import distinct_seeds
 from coldq.evaluation.tasks.executors import do_all, executor_of
 from coldq.learners.card import WHOLE_CONSTRAINT
 from coldq.paper.figures import Entry, Figure, Setting
@@ -115,7 +115,7 @@ class Task(NamedTuple):
 
 def _plan(figure: Figure, seeds: tuple[int, ...], alphas: tuple[float, ...]) -> Iterator[Task]:
     for setting in figure.settings:
-        chosen = told_apart(setting.problem, seeds)
+        chosen = distinct_seeds(setting.problem, seeds)
         for entry in figure.entries:
             yield Task(setting, entry, chosen, "shown")
         if figure.tuned and setting.claimed:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.evaluation.sweeps.config import SWEEP_KEYS, asked
+from coldq.evaluation.sweeps.config import SWEEP_KEYS, read_config
 from coldq.evaluation.sweeps.grid import combinations, values_of
 from tests.evaluation.sweeps.counted import Counted
 from tests.evaluation.sweeps.pages import PAGE, blocks
@@ -105,7 +105,7 @@ def test_a_grid_has_every_combination_once_in_order() -> None:
 )  # fmt: skip
 def test_what_cannot_be_meant_is_a_sentence_that_names_the_place(change, sentence) -> None:
     with pytest.raises(coldq.Error, match=sentence):
-        asked(None, {**GOOD, **change})
+        read_config(None, {**GOOD, **change})
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_what_cannot_be_meant_is_a_sentence_that_names_the_place(change, sentenc
 )  # fmt: skip
 def test_keys_of_a_learner_are_those_that_its_for_problem_takes(learner, taken, others) -> None:
     given = {"learner": learner, **dict.fromkeys(taken.split(), 0.25)}
-    (found,) = asked({**GOOD, "learners": [given]}, {}).learners
+    (found,) = read_config({**GOOD, "learners": [given]}, {}).learners
     assert set(found.parameters) == set(taken.split())
     with pytest.raises(coldq.InvalidInput, match=f"there is no key '{others}'"):
-        asked({**GOOD, "learners": [{**given, others: 0.25}]}, {})
+        read_config({**GOOD, "learners": [{**given, others: 0.25}]}, {})
 
 
 def test_a_sentence_begins_with_the_file(tmp_path: Path) -> None:
@@ -192,17 +192,17 @@ def test_a_class_of_ones_own_is_never_taken_for_the_catalogues(name: str) -> Non
     problem = coldq.problems.OnlineLinear(horizon=9)
     for given in (own, own.for_problem(problem)):
         with pytest.raises(coldq.InvalidInput, match=r'learners 1: .* as in "module:learner"'):
-            asked(None, {**GOOD, "learners": [given]})
+            read_config(None, {**GOOD, "learners": [given]})
 
 
 def test_a_learner_of_ones_own_is_found_in_this_folder(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "a_learner_here.py").write_text("import coldq\n\nclass Mine(coldq.OGD): ...\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
-    (found,) = asked(None, {**GOOD, "learners": ["a_learner_here:Mine"]}).learners
+    (found,) = read_config(None, {**GOOD, "learners": ["a_learner_here:Mine"]}).learners
     assert found.title == "Mine"
     with pytest.raises(coldq.InvalidInput, match="learners 1: a_learner_here has no Other"):
-        asked(None, {**GOOD, "learners": ["a_learner_here:Other"]})
+        read_config(None, {**GOOD, "learners": ["a_learner_here:Other"]})
 
 
 def test_a_learner_of_ones_own_is_a_function_a_class_that_makes_one_or_itself(
@@ -230,7 +230,7 @@ def test_a_learner_of_ones_own_is_a_function_a_class_that_makes_one_or_itself(
         ("learners_here:problem", "must be a function of the problem, a class with for_problem"),
     ):
         with pytest.raises(coldq.InvalidInput, match=f"learners 1: .*{words}"):
-            asked(None, {**GOOD, "learners": [given]})
+            read_config(None, {**GOOD, "learners": [given]})
 
 
 def shifted(problem: Any, epsilon: float = 0.1) -> coldq.COLDQ:
@@ -247,7 +247,7 @@ def test_a_problem_of_ones_own_takes_parameters_as_learners_do() -> None:
     box = coldq.Box(0.0, [1.0] * 10)
     name = f"{__name__}:Scaled"
     for given in (name, Scaled):
-        found = asked(
+        found = read_config(
             None,
             {**GOOD, "problems": [{"problem": given, "horizon": [10, 20], "box": box}]},
         ).problems
@@ -273,12 +273,12 @@ def test_a_problem_of_ones_own_takes_parameters_as_learners_do() -> None:
         ),
     ):
         with pytest.raises(coldq.InvalidInput, match=f"problems 1: .*{words}"):
-            asked(None, {**GOOD, "problems": [given]})
+            read_config(None, {**GOOD, "problems": [given]})
 
 
 def test_classes_and_functions_are_taken_as_their_names_are() -> None:
     by_name, by_object = (
-        asked(
+        read_config(
             None,
             {
                 "problems": [{"problem": problem, "horizon": [9, 11]}],
@@ -297,7 +297,7 @@ def test_classes_and_functions_are_taken_as_their_names_are() -> None:
         (one.title, one.described) for one in by_object.learners
     ]
     adversary = {"problem": coldq.problems.Adversary, "horizon": 9, "greed": [0.5, 1.0]}
-    titles = [one.title for one in asked(None, {**GOOD, "problems": [adversary]}).problems]
+    titles = [one.title for one in read_config(None, {**GOOD, "problems": [adversary]}).problems]
     assert titles == ["Adversary (greed=0.5)", "Adversary (greed=1.0)"]
 
 
@@ -308,12 +308,12 @@ def test_a_function_that_no_other_process_finds_is_refused(what: str) -> None:
 
     for given in (inner, lambda problem: problem):
         with pytest.raises(coldq.InvalidInput, match=f'{what}s 1: .* as in "module:{what}"'):
-            asked(None, {**GOOD, f"{what}s": [given]})
+            read_config(None, {**GOOD, f"{what}s": [given]})
 
 
 def test_values_of_parameters_may_be_objects() -> None:
     power = coldq.schedules.Power(0.5, 2.0)
-    found = asked(
+    found = read_config(
         None, {**GOOD, "learners": [{"learner": "RECOO", "alpha": [power, {"power": 0.25}]}]}
     ).learners
     assert [one.flat["alpha.exponent"] for one in found] == [0.5, 0.25]
@@ -324,5 +324,5 @@ def test_every_key_is_on_the_page_and_its_toml_is_asked_for() -> None:
         assert f"`{key}`" in PAGE or f"\n{key} = " in PAGE or f"[[{key}]]" in PAGE, key
     import tomllib
 
-    found = asked(tomllib.loads(blocks("toml")[0]), {})
+    found = read_config(tomllib.loads(blocks("toml")[0]), {})
     assert [len(found.problems), len(found.learners), len(found.seeds)] == [1, 8, 12]

@@ -19,7 +19,7 @@ import coldq
 from coldq.cli.app import app
 from coldq.evaluation.sweeps import identity
 from coldq.evaluation.sweeps.answers import answers
-from coldq.evaluation.sweeps.config import asked
+from coldq.evaluation.sweeps.config import read_config
 from coldq.evaluation.sweeps.plan import Plan, estimate
 from coldq.evaluation.sweeps.table import read
 from coldq.evaluation.tasks.store import Store
@@ -41,7 +41,7 @@ def log(out: Path) -> list[dict]:
 
 
 def keys(**change) -> set[str]:
-    return {task.key for task in Plan(asked({**ASKED, **change}, {})).tasks}
+    return {task.key for task in Plan(read_config({**ASKED, **change}, {})).tasks}
 
 
 def test_the_table_has_every_run_once_with_what_simulate_gives(tmp_path) -> None:
@@ -421,7 +421,9 @@ def test_what_is_no_file_or_no_folder_is_refused_in_a_sentence(tmp_path) -> None
 
 
 def test_an_estimate_names_what_cannot_be_made() -> None:
-    plan = Plan(asked({**ASKED, "learners": [{"learner": "COLDQ", "epsilon": -1.0}, "RECOO"]}, {}))
+    plan = Plan(
+        read_config({**ASKED, "learners": [{"learner": "COLDQ", "epsilon": -1.0}, "RECOO"]}, {})
+    )
     found = estimate(plan)
     assert "epsilon must be positive" in found.seconds["linear", "COLDQ"]  # type: ignore[operator]
     assert 0.0 < found.seconds["linear", "RECOO"] < 60.0  # type: ignore[operator]

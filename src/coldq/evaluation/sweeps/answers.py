@@ -22,8 +22,8 @@ from coldq.evaluation.comparison import ADAPTIVE_NOTE
 from coldq.evaluation.intervals import (
     RESAMPLES,
     as_low,
-    drawn_anew,
     front,
+    resampled_places,
     tuned_to,
     with_interval,
 )
@@ -126,7 +126,7 @@ class Answers:
         """
         from scipy.stats import rankdata
 
-        ranks, drawn = np.empty((2, len(self.settings), 3)), drawn_anew(len(self.seeds))
+        ranks, drawn = np.empty((2, len(self.settings), 3)), resampled_places(len(self.seeds))
         for k in range(2):
             each = rankdata(self.samples[:, k], axis=0)
             ranks[k, :, 0] = each.mean(axis=1)
@@ -164,7 +164,7 @@ class Answers:
         """How often it is recommended when seeds are drawn anew; NaN for one seed."""
         if len(self.seeds) < 2:
             return float("nan")
-        drawn = drawn_anew(len(self.seeds))[:: RESAMPLES // RECOMMENDATION_SAMPLES]
+        drawn = resampled_places(len(self.seeds))[:: RESAMPLES // RECOMMENDATION_SAMPLES]
         again = [self._within(self.samples[:, :, each].mean(axis=-1)) for each in drawn]
         return float(np.mean([place == self.recommended for place in again]))
 

@@ -57,7 +57,7 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class SweepConfig:
     """All that a sweep is asked to run."""
 
     title: str
@@ -74,11 +74,13 @@ class Asked:
         return any("module" in one.described for one in (*self.problems, *self.learners))
 
 
-def asked(config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[str, Any]) -> Asked:
+def read_config(
+    config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[str, Any]
+) -> SweepConfig:
     """What a TOML file, or its keys, and further keys ask for.
 
-    >>> from coldq.evaluation.sweeps.config import asked
-    >>> whole = asked(None, {"problems": ["linear"], "learners": [{"learner": "COLDQ",
+    >>> from coldq.evaluation.sweeps.config import read_config
+    >>> whole = read_config(None, {"problems": ["linear"], "learners": [{"learner": "COLDQ",
     ...     "epsilon": [0.1, 0.5]}], "seeds": 3})
     >>> [one.parameters for one in whole.learners], whole.seeds
     ([{'epsilon': 0.1}, {'epsilon': 0.5}], (0, 1, 2))
@@ -101,7 +103,7 @@ def asked(config: str | PathLike[str] | Mapping[str, Any] | None, keys: Mapping[
     if not isinstance(title, str):
         raise InvalidInput(f"{where}: title must be some text, but is {title!r:.80}")
     per, budget = entries.get("seeds_a_task"), entries.get("budget")
-    whole = Asked(
+    whole = SweepConfig(
         title,
         _seeds(where, entries.get("seeds", DEFAULT_SEED_COUNT)),
         None if per is None else whole_number(f"{where}: seeds_a_task", per, 1),
@@ -266,33 +268,33 @@ def _problem(thing: Any, folder: Path) -> _Source:
     if isinstance(thing, str):
         if is_file(thing):
             make = partial(from_table, folder / thing)
-            return _Source(TABLE_KEYS, partial(_played, None, make))
+            return _Source(TABLE_KEYS, partial(_described_problem, None, make))
         if ":" not in thing:
             make = built_in(thing)
-            return _Source(_arguments(make), partial(_played, thing, make))
+            return _Source(_arguments(make), partial(_described_problem, thing, make))
     elif (hasattr(thing, "start") and not isinstance(thing, type)) or not callable(thing):
         title = getattr(thing, "title", type(thing).__name__)
-        return _Source((), partial(_played, title, lambda: thing))
+        return _Source((), partial(_described_problem, title, lambda: thing))
     elif thing.__module__.startswith("coldq."):
-        return _Source(_arguments(thing), partial(_played, thing.__name__, thing))
+        return _Source(_arguments(thing), partial(_described_problem, thing.__name__, thing))
     name = thing if isinstance(thing, str) else _named(thing, "problem")
     make = problem_factory(name)
 
     def of_module(parameters: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], Any]:
-        return name, _of_module(name, parameters), _playable(make(**built(parameters)))
+        return name, _of_module(name, parameters), _checked_problem(make(**built(parameters)))
 
     return _Source(_arguments(make), of_module)
 
 
-def _played(
+def _described_problem(
     title: str | None, make: Callable[..., Any], parameters: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, Any], Any]:
     """A problem that can be described."""
-    problem = _playable(make(**built(parameters)))
+    problem = _checked_problem(make(**built(parameters)))
     return title or problem.title, _described(problem, "problem"), problem
 
 
-def _playable(problem: Any) -> Any:
+def _checked_problem(problem: Any) -> Any:
     require_problem(problem)
     if getattr(problem, "agents", None) is not None:
         raise InvalidInput(f"a sweep's problem must have no agents, but has {problem.agents}")

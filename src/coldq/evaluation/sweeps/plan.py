@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from coldq.base.arrays import is_ours
-from coldq.evaluation.named import told_apart
+from coldq.evaluation.named import distinct_seeds
 from coldq.evaluation.scores import COMPARATORS
-from coldq.evaluation.sweeps.config import Asked, Entry
+from coldq.evaluation.sweeps.config import Entry, SweepConfig
 from coldq.evaluation.sweeps.task import BEST, Task, learner_of, problem_of
 from coldq.evaluation.tasks.library import canonical, digest, library_digest
 from coldq.evaluation.tasks.processes import Processes
@@ -27,14 +27,14 @@ PROBE_SLOTS = 20  # to look at a comparator
 class Plan:
     """What is asked for, and the tasks that it comes to."""
 
-    asked: Asked
+    config: SweepConfig
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
         """Every task, in the order in which they are asked for."""
         library, tasks = library_digest(), []
-        for played in self.asked.problems:
-            problem, regret = digest(played.described), self.asked.regret and played.adaptive
+        for played in self.config.problems:
+            problem, regret = digest(played.described), self.config.regret and played.adaptive
             for player in self.players(played):
                 learner, parameters = digest(player.described), canonical(player.flat)
                 shown = played.title, player.title, parameters
@@ -46,15 +46,15 @@ class Plan:
 
     def players(self, played: Entry) -> tuple[Entry, ...]:
         """The learners of a problem, and the comparators that regret needs, which come first."""
-        if not self.asked.regret or played.adaptive:
-            return self.asked.learners
+        if not self.config.regret or played.adaptive:
+            return self.config.learners
         best = (Entry(title, {}, {"comparator": kind}) for title, kind in BEST.items())
-        return *best, *self.asked.learners
+        return *best, *self.config.learners
 
     @cached_property
     def longest_first(self) -> list[Task]:
         """Tasks by their slots: then no worker is left alone with a long one at the end."""
-        slots = {played.title: played.problem.horizon for played in self.asked.problems}
+        slots = {played.title: played.problem.horizon for played in self.config.problems}
 
         def order(task: Task) -> tuple[bool, int]:
             return task.label not in BEST, -slots[task.title] * len(task.seeds)
@@ -63,8 +63,8 @@ class Plan:
 
     def batches(self, played: Entry) -> list[tuple[int, ...]]:
         """The seeds of each task of a problem; one where they would all see the same."""
-        seeds = told_apart(played.problem, self.asked.seeds)
-        each = self.asked.seeds_a_task or seeds_a_task(played.problem)
+        seeds = distinct_seeds(played.problem, self.config.seeds)
+        each = self.config.seeds_a_task or seeds_a_task(played.problem)
         return [seeds[k : k + each] for k in range(0, len(seeds), each)]
 
     @property
@@ -112,7 +112,7 @@ def estimate(plan: Plan) -> Estimate:
     seconds: dict[tuple[str, str], float | str] = {}
     slots: dict[tuple[str, str], float] = {}
     for played, player in (
-        (one, each) for one in plan.asked.problems for each in plan.players(one)
+        (one, each) for one in plan.config.problems for each in plan.players(one)
     ):
         pair, batches = (played.title, player.title), plan.batches(played)
         if pair not in seconds:

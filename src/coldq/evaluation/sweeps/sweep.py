@@ -12,12 +12,12 @@ from typing import Any
 
 from coldq.base.arrays import flag
 from coldq.base.errors import FailedTasks, InvalidInput, warn
-from coldq.evaluation.sweeps.config import asked
+from coldq.evaluation.sweeps.config import read_config
 from coldq.evaluation.sweeps.plan import Plan
 from coldq.evaluation.sweeps.table import Sweep, read, write_index
 from coldq.evaluation.sweeps.task import Task, run
 from coldq.evaluation.tasks.executors import executor_of
-from coldq.evaluation.tasks.store import Heard, Store, complete
+from coldq.evaluation.tasks.store import DoneCallback, Store, complete
 
 
 def sweep(
@@ -28,7 +28,7 @@ def sweep(
     dask: str | None = None,
     ray: str | None = None,
     retry_failed: bool = False,
-    done: Heard = lambda task, error: None,
+    done: DoneCallback = lambda task, error: None,
     **keys: Any,
 ) -> Sweep:
     """Run every learner with every combination of parameters on every problem, all seeds.
@@ -69,7 +69,7 @@ def sweep(
     >>> table.to_pandas().columns.tolist()[:4]
     ['problem', 'learner', 'seed', 'horizon']
     """
-    plan, retry_failed = Plan(asked(config, keys)), flag("retry_failed", retry_failed)
+    plan, retry_failed = Plan(read_config(config, keys)), flag("retry_failed", retry_failed)
     if not callable(done):
         raise InvalidInput(f"done must be a function that hears of tasks, but is {done!r:.200}")
     with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as folder:
@@ -94,11 +94,11 @@ def run_missing(
     ray: str | None = None,
     *,
     retry_failed: bool = False,
-    done: Heard = lambda task, error: None,
+    done: DoneCallback = lambda task, error: None,
     begun: Callable[[list[Task]], None] = lambda missing: None,
 ) -> None:
     """Run what is missing, and keep each result as it comes; `begun` hears first what that is."""
-    if workers is dask is ray is None and plan.asked.own:
+    if workers is dask is ray is None and plan.config.own:
         workers = 1
     store = Store(out)
 

@@ -65,8 +65,10 @@ class Sweep(Tabular):
         """The settings that violate least, with their means over the seeds."""
         groups = ["problem", "learner", "parameters"]
         names = "loss", "violation", "dynamic_regret", "static_regret"
-        asked = [(name, "mean") for name in names]
-        means = self.runs.group_by(groups, use_threads=False).aggregate([*asked, ("seed", "count")])
+        means_of = [(name, "mean") for name in names]
+        means = self.runs.group_by(groups, use_threads=False).aggregate(
+            [*means_of, ("seed", "count")]
+        )
         rows = sorted(
             zip(*(means[name].to_pylist() for name in means.column_names), strict=True),
             key=lambda row: (row[0], row[4]),
@@ -145,8 +147,8 @@ def write_index(store: Store, plan: Plan) -> None:
         }
         for task in plan.tasks
     ]  # fmt: skip
-    adaptive = [one.title for one in plan.asked.problems if one.adaptive]
-    about = {"title": plan.asked.title, "adaptive": adaptive, "budget": plan.asked.budget}
+    adaptive = [one.title for one in plan.config.problems if one.adaptive]
+    about = {"title": plan.config.title, "adaptive": adaptive, "budget": plan.config.budget}
     table = pa.Table.from_pylist(rows).replace_schema_metadata({METADATA_KEY: json.dumps(about)})
     write_parquet(table, store.folder / INDEX_FILE, through=store.arriving)
 

@@ -47,7 +47,7 @@ class Task(Protocol):
 
 
 Work = Callable[[Any], Mapping[str, Any]]  # the columns of a task's result
-Heard = Callable[[Any, str | None], None]  # a task that is done, or why it failed
+DoneCallback = Callable[[Any, str | None], None]  # a task that is done, or why it failed
 
 
 class Store:
@@ -218,7 +218,7 @@ def complete(
     executor: AbstractContextManager[Executor],
     *,
     retry_failed: bool = False,
-    done: Heard = lambda task, error: None,
+    done: DoneCallback = lambda task, error: None,
     begun: Callable[[list[Any]], None] = lambda missing: None,
 ) -> None:
     """Run what is missing, in the order of the tasks, and keep each result as it comes.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coldq.base.arrays import Array
-from coldq.evaluation.intervals import drawn_anew
+from coldq.evaluation.intervals import resampled_places
 from coldq.learners.card import Largest, Rate
 
 ZERO_TOTAL_A_SLOT = 1e-9  # a total below this many times T counts as zero
@@ -60,7 +60,7 @@ def growth(horizons: Sequence[int] | Array, totals: Array) -> Growth:
     if not (mean > 0.0).all():
         return Growth("not positive")
     slope = float(_slope(T, mean))
-    means = totals[:, drawn_anew(totals.shape[1])].mean(axis=-1)
+    means = totals[:, resampled_places(totals.shape[1])].mean(axis=-1)
     slopes = _slope(T, means[:, (means > 0.0).all(axis=0)])
     low, high = (float(q) for q in np.percentile(slopes, [2.5, 97.5]))
     kind = "power"
