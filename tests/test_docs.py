@@ -200,6 +200,10 @@ def test_the_version_is_the_same_wherever_it_is_said() -> None:
     assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def test_contributing_fits_two_screens() -> None:
+    assert len((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines()) <= 100
+
+
 def test_the_changelogs_entries_are_a_line_each() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     for line in text.partition("\n## ")[2].splitlines()[1:]:
