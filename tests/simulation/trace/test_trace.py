@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import coldq
-from coldq.simulation.trace.text import Text
+from coldq.simulation.trace.saved import Text
 
 PROBLEM = coldq.problems.TimeVarying(horizon=12, domain=coldq.Box(0.0, 5.0, dim=3))
 LEARNER = coldq.COLDQ.for_problem(PROBLEM)

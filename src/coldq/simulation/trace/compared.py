@@ -8,7 +8,7 @@ from typing import Any
 from coldq.base.arrays import is_several
 from coldq.base.errors import InvalidInput
 from coldq.simulation.trace.plots import draw_panels, drawn_on
-from coldq.simulation.trace.text import Text
+from coldq.simulation.trace.saved import Text, kind_name
 from coldq.simulation.trace.trace import Trace, require_trace
 
 
@@ -66,7 +66,7 @@ def _named(traces: Any) -> list[tuple[str, Trace]]:
         named = [(str(label), require_trace(trace)) for label, trace in traces.items()]
     else:
         listed = [require_trace(trace) for trace in traces]
-        names = [_name(trace.learner) for trace in listed]
+        names = [kind_name(trace.learner) for trace in listed]
         named = [
             (name if names.count(name) == 1 else f"{name} {names[: k + 1].count(name)}", trace)
             for k, (name, trace) in enumerate(zip(names, listed, strict=True))
@@ -83,15 +83,11 @@ def _named(traces: Any) -> list[tuple[str, Trace]]:
     return named
 
 
-def _name(learner: Any) -> str:
-    return learner.name if isinstance(learner, Text) else type(learner).__name__
-
-
 def differ(one: Any, other: Any) -> bool:
     """Whether two problems are known to differ: by name, or by content if they compare so."""
     kind = type(one)
     if kind is Text or kind is not type(other):  # a class may be defined again in a notebook
-        return _name(one) != _name(other)
+        return kind_name(one) != kind_name(other)
     try:
         return kind.__eq__ is not object.__eq__ and bool(one != other)
     except ValueError:  # of a user's own that holds arrays

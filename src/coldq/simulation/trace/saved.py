@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,32 @@ from coldq.base.describe import build, describe
 from coldq.base.errors import Error, InvalidInput, KeptAsText, NotReadable, warn
 from coldq.base.files import named_file, whole_file
 from coldq.base.protocols import require_learner, require_problem
-from coldq.simulation.trace.text import Text
 
 FORMAT = "coldq trace 1"
 PREFIX = "state."  # of the names of the state's arrays
 MAX_REPR_CHARACTERS = 10_000
+
+
+@dataclass(frozen=True, repr=False)
+class Text:
+    """The name of a class, its repr when it was saved, and why there is no more.
+
+    >>> from coldq.simulation.trace.saved import Text
+    >>> Text("Mine", "Mine(rate=0.1)", "it is not one of coldq's own")
+    <Mine(rate=0.1), as text>
+    """
+
+    name: str
+    words: str
+    reason: str
+
+    def __repr__(self) -> str:
+        return f"<{self.words}, as text>"
+
+
+def kind_name(part: Any) -> str:
+    """The name of the class of a learner or problem, also where there is its text alone."""
+    return part.name if isinstance(part, Text) else type(part).__name__
 
 
 def write(
@@ -53,7 +75,7 @@ def _described(role: str, part: Any) -> dict[str, Any]:
     """A learner or problem as a file has it: name, repr, and a description if there is one."""
     if isinstance(part, Text):
         return {"name": part.name, "words": part.words, "reason": part.reason}
-    about: dict[str, Any] = {"name": type(part).__name__, "words": repr(part)[:MAX_REPR_CHARACTERS]}
+    about: dict[str, Any] = {"name": kind_name(part), "words": repr(part)[:MAX_REPR_CHARACTERS]}
     try:
         about["description"] = describe(part)
     except Error as error:

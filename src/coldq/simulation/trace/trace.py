@@ -14,7 +14,7 @@ from coldq.base.errors import InvalidInput
 from coldq.base.notebook import html_table
 from coldq.base.tabular import Tabular, numbered
 from coldq.simulation.trace import plots, saved
-from coldq.simulation.trace.text import Text
+from coldq.simulation.trace.saved import Text, kind_name
 
 DUAL_FIELDS = ("queue", "multipliers", "margin")
 VIOLATION_TOLERANCE = 1e-8  # of g: a violation up to this is rounding
@@ -233,7 +233,7 @@ class Trace(Tabular):
 
 
 def _name(part: Any) -> str:
-    return f"{part.name} (as text)" if isinstance(part, Text) else type(part).__name__
+    return kind_name(part) + (" (as text)" if isinstance(part, Text) else "")
 
 
 def _numbered(name: str, values: Array | None) -> dict[str, np.ndarray]:
