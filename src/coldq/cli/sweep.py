@@ -13,7 +13,7 @@ from coldq.base.files import require_writable
 from coldq.base.system import cores
 from coldq.cli.needs import RESULT_MEGABYTES, require_report
 from coldq.cli.tables import console, table
-from coldq.cli.terminal import progress
+from coldq.cli.terminal import FULL_TABLE_COLUMNS, progress
 from coldq.evaluation.intervals import duration
 from coldq.evaluation.report.numbers import percentage
 from coldq.evaluation.sweeps.answers import Answers, answers
@@ -130,26 +130,25 @@ def _say(part: Any) -> None:
 
 
 def _parts(one: Answers) -> Iterator[Any]:
-    """The front of a problem, what is recommended, and who is tuned to equal loss."""
+    """The front of a problem, what is recommended, and who is tuned to equal loss.
+
+    A narrow terminal has no room for the ranks: these are left to the page.
+    """
+    shown = 4 if console().width < FULL_TABLE_COLUMNS else 6
+    headings = (
+        "loss", "hard\nviolation", "dynamic\nregret", "static\nregret", "rank\nby loss",
+        "rank by\nviolation",
+    )  # fmt: skip
     rows = table(
         f"{one.problem}, T = {one.horizon:,}, {len(one.seeds)} seeds: the Pareto front of "
         f"{len(one.settings)} settings",
         ("learner", "parameters"),
-        (
-            "loss",
-            "hard\nviolation",
-            "dynamic\nregret",
-            "static\nregret",
-            "rank\nby loss",
-            "rank by\nviolation",
-        ),
+        headings[:shown],
     )
     for k in one.front:
         setting = one.settings[k]
-        rows.add_row(
-            setting.learner, setting.words, *setting.measures,
-            *(f"{rank[0]:.1f}" for rank in one.ranks[:, k]),
-        )  # fmt: skip
+        cells = [*setting.measures, *(f"{rank[0]:.1f}" for rank in one.ranks[:, k])]
+        rows.add_row(setting.learner, setting.words, *cells[:shown])
     yield rows
     yield ""
     yield from one.notes

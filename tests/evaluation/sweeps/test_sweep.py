@@ -388,7 +388,11 @@ def test_the_budget_of_the_command_is_that_of_its_report(tmp_path, monkeypatch) 
     done = CliRunner().invoke(app, ["sweep", "tune.toml", "--workers", "1", "--budget", "1e6"])
     assert done.exit_code == 0, done.output
     assert answers(read("tune-results"))[0].budget == 1e6
-    report = CliRunner().invoke(app, ["sweep", "report", "tune-results"])
+    for columns, ranked in (("200", True), ("80", False)):
+        monkeypatch.setenv("COLUMNS", columns)
+        monkeypatch.setattr("coldq.cli.tables.PIPE_COLUMNS", int(columns))
+        report = CliRunner().invoke(app, ["sweep", "report", "tune-results"])
+        assert ("rank" in report.output, "regret" in report.output) == (ranked, True)
     assert "a violation of at most 1e+06, as given" in report.output.replace("\n", " ")
 
 
@@ -430,6 +434,17 @@ def test_an_estimate_names_what_cannot_be_made() -> None:
     work = sum(took for took in found.seconds.values() if isinstance(took, float))
     assert found.start > 0.0
     assert found.on(2) == pytest.approx(2.0 * found.start + work / 2)
+
+
+def test_an_estimate_has_the_comparators_that_regret_needs() -> None:
+    drifting = {"problem": "drifting", "horizon": 64}  # which knows its best decisions
+    problems = [*ASKED["problems"], drifting]
+    plan = Plan(read_config({**ASKED, "problems": problems, "regret": True}, {}))
+    seconds = estimate(plan).seconds
+    assert len(seconds) == 3 * 4
+    assert 0.0 < seconds["time-varying", "best decisions"] < 60.0  # type: ignore[operator]
+    assert 0.0 < seconds["drifting", "best fixed decision"] < 60.0  # type: ignore[operator]
+    assert seconds["drifting", "best decisions"] == 0.0
 
 
 def test_a_problem_of_ones_own_is_played_by_its_module(tmp_path) -> None:
