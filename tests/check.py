@@ -60,6 +60,11 @@ SUITES = {
             "python -m tests.adversary --traffic 20000",
         ),
     ),
+    "memory": Suite(
+        "ten million updates of each kind of learner, and steps of every pair: memory stays",
+        "",
+        ("python -m tests.memory",),
+    ),
     "fuzz": Suite(
         "public entries with odd arguments, an agent beside its model, and odd tables",
         "",
