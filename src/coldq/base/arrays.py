@@ -8,7 +8,7 @@ from functools import cache, partial, update_wrapper
 from inspect import Parameter, signature
 from math import inf, isfinite
 from types import FunctionType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy import ndarray, vdot
@@ -100,16 +100,17 @@ def all_finite(array: Array) -> bool:
 
 def as_array(name: str, value: Any) -> np.ndarray:
     """Anything as an array; ragged lists, lost labels and the like get a sentence."""
-    labels = labels_of(value)
+    given: Any = value  # whose type stays open below
+    labels = labels_of(given)
     if labels is not None:
         raise InvalidInput(
             f"{name} has labels, {labels}, which would be ignored: pass its to_numpy(), with the "
             "entries in the order of the coordinates"
         )
-    if isinstance(value, MASKED) and np.ma.is_masked(value):
+    if isinstance(value, MASKED) and np.ma.is_masked(given):
         raise InvalidInput(f"{name} must have all its entries, but some are masked: {value}")
     try:
-        return np.asarray(value)
+        return np.asarray(given)
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: a tensor with a gradient
         raise InvalidInput(f"{name} must be an array of numbers, but is {value!r}") from error
 
@@ -119,7 +120,8 @@ def labels_of(value: Any) -> str | None:
 
     A plain range from 0 on says no more than a place does.
     """
-    if not hasattr(type(value), "to_numpy"):
+    kind = cast("type[Any]", type(value))
+    if not hasattr(kind, "to_numpy"):
         return None
     coordinates = getattr(value, "coords", None)
     if coordinates is not None and len(coordinates):
@@ -288,9 +290,10 @@ def is_several(value: Any) -> bool:
 
 def flag(name: str, value: Any) -> bool:
     """True or False."""
+    given: Any = value
     if not isinstance(value, bool | np.bool_):
         raise InvalidInput(f"{name} must be True or False, but is {value!r:.200}")
-    return bool(value)
+    return bool(given)
 
 
 def one_exponent(name: str, value: Any) -> float:
@@ -312,18 +315,19 @@ def batch_shape(batch: Any) -> tuple[int, ...]:
 
 
 def whole_number(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    given: Any = value
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or given < least:
         raise InvalidInput(
             f"{name} must be a whole number, at least {least}, but is {value!r:.200}"
         )
     if value > LARGEST:
         raise InvalidInput(f"{name} must be at most {LARGEST}, but is {value!r:.200}")
-    return int(value)
+    return int(given)
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        array: np.ndarray[Any, Any] = value
+        array = cast("np.ndarray[Any, Any]", value)
         if array.size > 12:
             return f"<array {'x'.join(map(str, array.shape))}>"
         return str(array.tolist())
@@ -332,7 +336,7 @@ def _shown(value: Any) -> str:
 
 def content_of(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        array: np.ndarray[Any, Any] = value
+        array = cast("np.ndarray[Any, Any]", value)
         return array.shape, array.dtype.str, array.tobytes()
     return value
 
@@ -347,7 +351,8 @@ def is_ours(value: Any) -> bool:
 
 def constructor_fields(value: Any) -> dict[str, Any]:
     """The fields of a dataclass that are arguments of its constructor, by name."""
-    return {name: getattr(value, name) for name in _constructor_names(type(value))}
+    kind = cast("type[Any]", type(value))
+    return {name: getattr(value, name) for name in _constructor_names(kind)}
 
 
 @cache

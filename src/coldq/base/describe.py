@@ -15,13 +15,13 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from inspect import Parameter
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -96,17 +96,18 @@ class Encoder:
 
     def encode(self, value: Any, path: str = "") -> Any:
         """The data of a value."""
-        kind = type(value)
+        kind = cast("type[Any]", type(value))
+        given: Any = value
         if kind is np.ndarray:
-            return self.array(value, path)
+            return self.array(given, path)
         if value is None or isinstance(value, bool | int | str):
             return value
         if isinstance(value, float):
             return number(value)
         if isinstance(value, np.ndarray | np.generic):
-            return self.array(np.asarray(value), path)
+            return self.array(np.asarray(given), path)
         if isinstance(value, tuple | list):
-            return [self.encode(part, f"{path}[{k}]") for k, part in enumerate(value)]
+            return [self.encode(part, f"{path}[{k}]") for k, part in enumerate(given)]
         if hasattr(kind, "stands_for"):
             return self.encode(value.stands_for, path)
         return self.object(value, path) if is_dataclass(kind) else self.unknown(value, path)
@@ -119,7 +120,7 @@ class Encoder:
 
     def taken_apart(self, value: Any, path: str) -> tuple[str, Mapping[str, Any]]:
         """The name of a value's constructor, and the arguments that make an equal one of it."""
-        kind = type(value)
+        kind = cast("type[Any]", type(value))
         name = _names.get(kind)
         if name is None:
             place = f"{path} of this {self.root} is " if path else ""
@@ -157,8 +158,9 @@ class Encoder:
 
 def number(value: Any) -> Any:
     """Numbers as JSON has them, in lists or alone: exact, and those that it lacks as words."""
+    given: Any = value
     if isinstance(value, list):
-        return [number(part) for part in value]
+        return [number(part) for part in given]
     return value if isinstance(value, bool | int) or math.isfinite(value) else str(value)
 
 
@@ -200,18 +202,20 @@ class Decoder:
             raise InvalidInput(
                 f"a description has at most {MAX_DEPTH} levels, but {path:.60} ... has more"
             )
+        given: Any = value
         if isinstance(value, (list, tuple)):
-            if _of_numbers(value, depth):
-                return list(value)
-            return [self.decode(part, f"{path}[{k}]", depth + 1) for k, part in enumerate(value)]
+            parts: list[Any] = list(given)
+            if _of_numbers(parts, depth):
+                return parts
+            return [self.decode(part, f"{path}[{k}]", depth + 1) for k, part in enumerate(parts)]
         if isinstance(value, str):
             return NOT_IN_JSON.get(value, value)
         if value is None or isinstance(value, (int, float)):
             return value
         if isinstance(value, Mapping) and "type" in value:
-            return self.object(value, path, depth)
+            return self.object(given, path, depth)
         if isinstance(value, Mapping) and "dtype" in value:
-            return self.array(value, path)
+            return self.array(given, path)
         raise InvalidInput(
             f"{path} must be made of numbers, words, lists, arrays and dictionaries with a type, "
             f"but is {value!r:.200}"
@@ -237,7 +241,7 @@ class Decoder:
             if takes[word].kind is not Parameter.VAR_POSITIONAL:
                 arguments[word] = part
             elif isinstance(part, list) or (isinstance(part, np.ndarray) and part.ndim):
-                several = list(part)
+                several = list(cast(Iterable[Any], part))
             else:
                 raise InvalidInput(f"{word} of {name} must be a list, but is {part!r:.80}")
         for word, one in takes.items():
@@ -263,11 +267,11 @@ class Decoder:
 
     def array(self, value: Mapping[str, Any], path: str) -> np.ndarray:
         """An array from its type, its shape and its bytes."""
-        dtype, shape = value["dtype"], value.get("shape")
+        dtype, given = value["dtype"], value.get("shape")
+        shape = list(cast(Iterable[Any], given)) if isinstance(given, list | tuple) else [-1]
         if (
             value.keys() != self.array_keys
             or dtype not in ARRAY_DTYPES
-            or not isinstance(shape, list | tuple)
             or not all(type(size) is int and size >= 0 for size in shape)
             or len(shape) > MAX_AXES
         ):
@@ -280,12 +284,12 @@ class Decoder:
         data = self.array_bytes(value, needed, path)
         if len(data) != needed:
             raise InvalidInput(
-                f"{path} has {len(data)} bytes, but its shape {list(shape)} needs {needed}"
+                f"{path} has {len(data)} bytes, but its shape {shape} needs {needed}"
             )
         try:
             return np.frombuffer(data, kind).reshape(shape).astype(kind.newbyteorder("="))
         except ValueError as error:  # of no numbers, and yet too long
-            raise InvalidInput(f"{path} has the shape {list(shape)!r:.200}: {error}") from None
+            raise InvalidInput(f"{path} has the shape {shape!r:.200}: {error}") from None
 
     def array_bytes(self, value: Mapping[str, Any], needed: int, path: str) -> bytes | memoryview:
         """The bytes of an array, of which so many are needed."""
@@ -312,7 +316,7 @@ def _takes(name: str) -> Mapping[str, Parameter]:
 
 def _size(word: str, value: Any) -> float:
     """The size that an argument asks for."""
-    values = value if isinstance(value, list) else [value]
+    values = cast(list[Any], value) if isinstance(value, list) else [value]
     if not all(isinstance(n, int | float | None) for n in values):
         raise InvalidInput(f"{word} must be made of whole numbers, but is {value!r:.200}")
     return sum(min(abs(n), 1e12) for n in values if n is not None)

@@ -21,7 +21,7 @@ class Figure(figure.Figure):
 
     def _repr_html_(self) -> str:
         content = io.BytesIO()
-        self.savefig(content, format="png", dpi=SHARPNESS * self.dpi)
+        self.savefig(content, format="png", dpi=SHARPNESS * self.dpi)  # pyright: ignore[reportUnknownMemberType]
         data = base64.b64encode(content.getvalue()).decode()
         width = round(self.get_figwidth() * self.dpi)
         style = 'style="max-width: 100%; background: #fff"'

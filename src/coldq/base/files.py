@@ -62,9 +62,10 @@ def named_file(path: Any) -> Path:
     >>> named_file("run.npz").suffix
     '.npz'
     """
-    if not isinstance(path, str | os.PathLike) or not str(path):
+    given: Any = path
+    if not isinstance(path, str | os.PathLike) or not str(given):
         raise InvalidInput(f"path must name a file, but is {path!r:.200}")
-    return Path(path)
+    return Path(given)
 
 
 def is_unfinished(path: Path) -> bool:

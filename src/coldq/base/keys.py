@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
 import numpy as np
 
@@ -93,14 +93,15 @@ def text(place: Place, key: str, value: Any) -> str:
 
 def real(place: Place, key: str, value: Any) -> float:
     """A number."""
+    given: Any = value
     is_real = isinstance(value, int | float | np.integer | np.floating)
     try:
-        if isinstance(value, bool) or not is_real or not np.isfinite(float(value)):
+        if isinstance(value, bool) or not is_real or not np.isfinite(float(given)):
             raise place.wrong(f"{key} must be a finite number, but is {value!r:.80}")
     except OverflowError:  # of a whole number, which Python lets have any size
         largest = np.finfo(np.float64).max
         raise place.wrong(f"{key} must be at most {largest:.3g} in size, but is beyond") from None
-    return float(value)
+    return float(given)
 
 
 def require_keys(where: str, keys: Any, known: Iterable[str]) -> None:
@@ -108,7 +109,8 @@ def require_keys(where: str, keys: Any, known: Iterable[str]) -> None:
     known = tuple(known)
     if not isinstance(keys, Mapping):
         raise InvalidInput(f"{where}: must be keys and values, but is {keys!r:.80}")
-    for key in keys:
+    named = cast(Mapping[Any, Any], keys)
+    for key in named:
         if key not in known:
             hint = nearest(key, known) if isinstance(key, str) else ""
             there = ", ".join(known)

@@ -127,7 +127,8 @@ def _on_terminal(words: str, total: int) -> Generator[Callable[[int], None]]:
 
 
 def _in_cell(words: str, total: int) -> Generator[Callable[[int], None]]:
-    from IPython.display import HTML, display  # it runs already
+    # It runs already.
+    from IPython.display import HTML, display  # pyright: ignore[reportUnknownVariableType]
 
     def drawn(count: int) -> Any:
         label = f"{escape(words)}: {count:,} of {total:,}"

@@ -156,10 +156,11 @@ def require_learner(learner: Any) -> None:
 def require_problem(problem: Any) -> None:
     """Raise unless it has what makes a problem."""
     parts = ("domain", "horizon", "n_constraints", "start")
-    table = isinstance(problem, str | PathLike | Mapping) or hasattr(problem, "columns")
-    if table and not all(hasattr(problem, part) for part in parts):
+    given: Any = problem
+    table = isinstance(problem, str | PathLike | Mapping) or hasattr(given, "columns")
+    if table and not all(hasattr(given, part) for part in parts):
         raise InvalidInput(
-            f"a problem is needed, but this is a {type(problem).__name__}: "
+            f"a problem is needed, but this is a {type(given).__name__}: "
             "coldq.problems.from_table makes one of a table or of its file"
         )
     require_parts(problem, "problem", parts)

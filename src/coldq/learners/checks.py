@@ -74,7 +74,7 @@ class Case:
         rng, p = np.random.default_rng(seed), learner.domain.dim
         lead = (3, *np.shape(learner.init(n_constraints).t))
         common = learner.domain.project(learner.domain.start() + rng.standard_normal(p))
-        data = []
+        data: list[tuple[Array, Array, Array, Array]] = []
         for _ in range(SLOTS):
             H, y = rng.standard_normal((*lead, 3, p)), rng.standard_normal((*lead, 3))
             A = rng.standard_normal((*lead, n_constraints, p))
@@ -89,9 +89,8 @@ class Case:
 
     def feedback(self, slot: int, member: int | list[int] | None = None) -> Feedback:
         """What slot `slot` (from 1) reveals, to the batch, to one member of it or to some."""
-        H, y, A, b = self.data[slot - 1]
-        if member is not None:
-            H, y, A, b = H[member], y[member], A[member], b[member]
+        shown = self.data[slot - 1]
+        H, y, A, b = shown if member is None else (array[member] for array in shown)
         return Feedback(LeastSquares(H, y), Affine(A, b), slot)
 
     def init(self, batch: tuple[int, ...] = ()) -> Any:
@@ -101,18 +100,20 @@ class Case:
 
 def arrays_in(state: Any) -> list[np.ndarray]:
     """All arrays that a state holds, found through its fields."""
+    parts: Any
+    given: Any = state
     if isinstance(state, np.ndarray):
-        return [state]
+        return [given]
     if hasattr(state, "__array__"):  # one that is made of blocks nobody can change
         return [np.array(state)]
     if is_dataclass(state):
         parts = [getattr(state, f.name) for f in fields(state)]
     elif isinstance(state, dict):
-        parts = list(state.values())
+        parts = given.values()
     elif isinstance(state, tuple | list):
-        parts = list(state)
+        parts = given
     else:
-        parts = list(getattr(state, "__dict__", {}).values())
+        parts = getattr(state, "__dict__", {}).values()
     return [array for part in parts for array in arrays_in(part)]
 
 
@@ -221,7 +222,7 @@ def a_state_knows_its_learner(case: Case) -> None:
     )
 
 
-_SOMEBODY = {"learner": "SomebodyElse", "format": 1, "parameters": {}}
+_SOMEBODY: dict[str, Any] = {"learner": "SomebodyElse", "format": 1, "parameters": {}}
 
 
 def some_members_go_on_alone(case: Case) -> None:

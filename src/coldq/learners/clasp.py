@@ -118,10 +118,13 @@ class CLASP(OGD):
     def assumptions(self) -> WeightedStep:
         """What these ask of its runs: an eta_t that does not grow."""
 
+        def alpha(t: Array) -> Array:
+            return 0.5 / self.eta(t)
+
         def hard(t: Array) -> Array:
             return np.full(np.shape(t), np.inf)
 
-        return WeightedStep(lambda t: 0.5 / self.eta(t), hard, lambda trace: None)
+        return WeightedStep(alpha, hard, lambda trace: None)
 
     def update(self, state: CLASPState, feedback: Feedback, played: Place = None) -> CLASPState:
         """The state of the next slot."""

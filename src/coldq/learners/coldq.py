@@ -121,11 +121,11 @@ class COLDQ(QueueLearner):
         elif path_exponent is not None:
             raise InvalidInput("path_exponent sets alpha, so give one of them, not both")
         if gamma is None:
-            gamma = positive("epsilon", 0.5 if epsilon is None else epsilon) * float(T)  # type: ignore[arg-type]
+            gamma = positive("epsilon", 0.5 if epsilon is None else epsilon) * float(T or 0)
         elif epsilon is not None:
             raise InvalidInput("epsilon sets gamma, so give one of them, not both")
         if eta is None:
-            eta = 1.0 / T  # type: ignore[operator]
+            eta = 1.0 / float(T or 0)
         self._take(
             domain,
             horizon,

@@ -118,8 +118,8 @@ class COLDQExpert(ExpertLearner):
 
         def at(T: int) -> COLDQExpert:
             kappa = self.kappa * np.sqrt((self.horizon or T) / T)
-            scaled = {"kappa": kappa, "gradient": self.gradient}
-            return COLDQExpert(self.domain, T, float(self.epsilon), **scaled)
+            epsilon = float(self.epsilon)
+            return COLDQExpert(self.domain, T, epsilon, kappa=kappa, gradient=self.gradient)
 
         return a_priori_bounds(self, at, n_constraints, **assumed)
 

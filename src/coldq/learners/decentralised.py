@@ -134,9 +134,9 @@ class Decentralised(Learner):
         W, links = self._weights(t), self.messages
         if links is None:
             return mix(W, x)
-        W = links.kept(W, t[..., 0])
-        own = np.diagonal(W, axis1=-2, axis2=-1)
-        others = np.ascontiguousarray(W - own[..., None] * np.eye(self.agents))
+        kept = links.kept(W, t[..., 0])
+        own = np.diagonal(kept, axis1=-2, axis2=-1)
+        others = np.ascontiguousarray(kept - own[..., None] * np.eye(self.agents))
         return own[..., None] * x + mix(others, np.ascontiguousarray(links.sent(x, t[..., 0])))
 
     def _own(self, state: Any) -> Any:

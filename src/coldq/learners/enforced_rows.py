@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coldq.base.arrays import Array
 from coldq.base.contractions import Contraction, dot
@@ -31,7 +32,7 @@ row_slack = Contraction(
 )
 
 
-def slack_at(x: Array, g: Array, J: Array, R: Any, tolerance: float = TOLERANCE) -> Array:
+def slack_at(x: Array, g: Array, J: Array, R: ArrayLike, tolerance: float = TOLERANCE) -> Array:
     """Above what each row counts as violated at x, given its values and slopes there.
 
     It is the `tolerance` times the size of the row's terms, ``sum_i |J_i x_i| + |J x - g|``, which
@@ -39,7 +40,7 @@ def slack_at(x: Array, g: Array, J: Array, R: Any, tolerance: float = TOLERANCE)
     coordinates in other units, do not hide what is violated in the row's own. Of an unbounded
     domain, R is the decision's own size.
     """
-    width = np.where(np.isfinite(R), R, np.sqrt(dot(x, x)))
+    width: Array = np.where(np.isfinite(R), R, np.sqrt(dot(x, x)))
     return row_slack(x, g, J, width, tolerance)
 
 

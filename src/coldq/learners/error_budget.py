@@ -104,9 +104,9 @@ def tighten(budget: Budget, rate: Any, t: Array, ordinary: Array) -> Array:
 def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: int = 0) -> Array:
     """The most that the overdraft can be after slot t, by the theorem, of feedback so late."""
     rows = budget.largest.shape[-1]
-    m, P, S = budget.entry_largest, budget.entry_record, budget.highest
-    known = (m > 0.0) & (P > 0.0)
-    m, P = np.where(known, m, 1.0), np.where(known, P, 1.0)
+    known = (budget.entry_largest > 0.0) & (budget.entry_record > 0.0)
+    m = np.where(known, budget.entry_largest, 1.0)
+    P, S = np.where(known, budget.entry_record, 1.0), budget.highest
     lifts = np.ceil(np.log2(1.0 + np.log(np.maximum(P / m, 1.0)))).max(axis=-1, initial=0.0)
     breaks = np.where(known, np.ceil(np.log(np.maximum(S / P, 1.0))), 0.0)
     k = lifts + sum(breaks[..., n] for n in range(rows))

@@ -100,7 +100,7 @@ def require_same(saved: str, own: Fingerprint, what: str, remedy: str) -> None:
 
 def _with_defaults(saved: Any, learner: Any, now: Any) -> Any:
     """Saved parameters, with the default of each that the learner had not when they were saved."""
-    if learner is None or not isinstance(saved, dict):
+    if learner is None or not _says(saved):
         return saved
     arguments = signature(type(learner).__init__).parameters
     words = {name: arguments[name].default for name in now if name in arguments}
@@ -168,24 +168,32 @@ class _Encoder(Encoder):
 
 def _differences(was: Any, now: Any, path: str) -> list[tuple[str, Any, Any]]:
     """Where two descriptions differ: the path, and both values."""
-    tables = isinstance(was, dict) and isinstance(now, dict) and "sha256" not in now
-    if any(isinstance(value, dict) and "unknown" in value for value in (was, now)):
+    if _says(was, "unknown") or _says(now, "unknown"):
         return []
+    tables = all(_says(value) and not _says(value, "sha256") for value in (was, now))
     if tables and was.get("type") == now.get("type") and set(was) == set(now):
         lead = f"{path}." if path else ""
         return [d for name in now for d in _differences(was[name], now[name], lead + name)]
-    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+    if all(map(_is_list, (was, now))) and len(was) == len(now) and any(map(_says, was + now)):
         pairs = enumerate(zip(was, now, strict=True))
-        if any(isinstance(part, dict) for part in was + now):
-            return [d for k, (a, b) in pairs for d in _differences(a, b, f"{path}[{k}]")]
+        return [d for k, (a, b) in pairs for d in _differences(a, b, f"{path}[{k}]")]
     return [] if was == now else [(path, was, now)]
+
+
+def _is_list(value: Any) -> bool:
+    return type(value) is list
+
+
+def _says(value: Any, word: str | None = None) -> bool:
+    """Whether a part of a description is a table, with this word if one is given."""
+    return type(value) is dict and (word is None or word in value)
 
 
 def _shown(value: Any) -> str:
     """A described parameter as Python would print it."""
-    if isinstance(value, dict) and "sha256" in value:
+    if _says(value, "sha256"):
         return f"<array {'x'.join(map(str, value['shape']))}>"
-    if isinstance(value, dict) and "type" in value:
+    if _says(value, "type"):
         inner = ", ".join(f"{n}={_shown(v)}" for n, v in value.items() if n != "type")
         return f"{value['type']}({inner})"
     return value if isinstance(value, str) else f"{value!r:.80}"

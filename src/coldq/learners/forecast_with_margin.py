@@ -112,9 +112,10 @@ class ForecastWithMargin(Learner):
         forecast: LimitForecast = LAST_VALUE,
         margin: Margin = FIVE_PERCENT,
     ) -> None:
-        for name, given, kind in (
-            ("forecast", forecast, LimitForecast), ("margin", margin, Margin),
-        ):  # fmt: skip
+        asked: dict[str, tuple[Any, type]] = {
+            "forecast": (forecast, LimitForecast), "margin": (margin, Margin),
+        }  # fmt: skip
+        for name, (given, kind) in asked.items():
             if not isinstance(given, kind):
                 home = "limit_forecasts" if kind is LimitForecast else "margins"
                 raise InvalidInput(f"{name} must be one of coldq.{home}, but is {given!r:.200}")

@@ -260,7 +260,8 @@ def limits_of(g: Any) -> Array:
         return g.r
     if isinstance(g, LogCapacity):
         return -g.demand[..., None]
-    return np.zeros(g.n_constraints)
+    rows: int = g.n_constraints
+    return np.zeros(rows)
 
 
 def with_data(g: Any, data: Array) -> Any:
@@ -272,7 +273,8 @@ def with_data(g: Any, data: Array) -> Any:
     array([-3.])
     """
     if isinstance(g, Stacked):
-        parts, end = [], 0
+        parts: list[Any] = []
+        end = 0
         for part in g.parts:
             begin, end = end, end + data_of(part).shape[-1]
             parts.append(with_data(part, data[..., begin:end]))

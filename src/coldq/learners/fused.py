@@ -110,8 +110,8 @@ def _revealed(learner: Any, state: Any, feedback: Any, played: Any) -> tuple[Any
         if type(played) is not np.ndarray or played.shape != x.shape or not all_finite(played):
             return None
         place = x if _same(played, x) else played
-    kind, g = type(loss), rows.measured
-    if arrays := ARRAYS.get(kind):
+    kind, g = type(loss), rows.measured  # pyright: ignore[reportUnknownVariableType]
+    if arrays := ARRAYS.get(kind):  # pyright: ignore[reportUnknownArgumentType]
         parts = arrays(loss)
     elif kind is GradientAt and _same(loss.x, place):
         parts = loss.slope, None, None
@@ -147,7 +147,8 @@ def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
         box, steps = domain.box, steps_for(n, p, False)
         update, on = queue_blocks_step, (box.lower, box.upper, *blocks, steps)
     try:
-        if type(t) is int64 and x.ndim == 1:  # one decision, of which there is little Python
+        # One decision, of which there is little Python.
+        if type(t) is int64 and x.ndim == 1:  # pyright: ignore[reportUnnecessaryComparison]
             now, slot = int(t), feedback.slot
             if slot is not None and (type(slot) is not int or slot != now):
                 return None  # late, or an array
@@ -195,7 +196,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
         or (slot is not None and (type(slot) is not int or slot != t))
     ):
         return None
-    arrays = ARRAYS.get(type(loss))
+    arrays = ARRAYS.get(type(loss))  # pyright: ignore[reportUnknownArgumentType]
     now, pool, experts = int(t), learner._pool(0), state.experts
     if (
         arrays is None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from inspect import Parameter, signature
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,12 +72,13 @@ class Learner(Value):
         super().__init_subclass__(**kwargs)
         if "card" in vars(cls) and cls.__module__.startswith("coldq."):
             describable(cls)
-        for name, made in list(vars(cls).items()):
+        members: dict[str, Any] = dict(vars(cls))
+        for name, made in members.items():
             if name == "__init__":
                 cls._by_hand = True
                 cls.__init__ = quiet(made)
             elif isinstance(made, classmethod):
-                setattr(cls, name, classmethod(quiet(made.__func__)))
+                setattr(cls, name, classmethod(quiet(vars(cls)[name].__func__)))
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         learner = super().__new__(cls)
@@ -149,7 +150,9 @@ class Learner(Value):
 
     def _batch(self) -> Shape:
         """The leading axes that the learner's own parameters carry."""
-        levels = {name: value_at(getattr(self, name), ONE) for name in self._leading}
+        levels: dict[str, Any] = {
+            name: value_at(getattr(self, name), ONE) for name in self._leading
+        }
         shapes = {name: np.shape(level) for name, level in levels.items() if level is not None}
         return joint_batch(domain=self.domain.batch, **shapes)
 
@@ -246,7 +249,7 @@ class Learner(Value):
         if (
             type(state) is not self.state_type
             or state.fingerprint is not self._fingerprint
-            or not isinstance(feedback, Feedback)
+            or type(feedback) is not Feedback
         ):
             self._require_own(state, feedback)
         x, loss = state.x if played is None else self._place(state, played), feedback.loss
@@ -340,8 +343,8 @@ class Learner(Value):
         coldq.InvalidInput: these arrays were saved by COLDQ(horizon=10), but this is
         COLDQ(horizon=8): horizon differs; from_arrays(arrays, strict=False) takes them all the same
         """
-        strict = flag("strict", strict)
-        if not isinstance(arrays, Mapping):
+        strict, given = flag("strict", strict), cast(object, arrays)
+        if not isinstance(given, Mapping):
             raise InvalidInput(
                 f"the arrays must be a mapping, as state.to_arrays() gives it, but are {arrays!r}"
             )
@@ -390,7 +393,8 @@ class Learner(Value):
                 f"the arrays must be {sorted(names)}, but are {sorted(map(str, arrays))}: "
                 f"were they saved by another learner than {type(self).__name__}?"
             )
-        found, batches = {}, {}
+        found: dict[str, np.ndarray] = {}
+        batches: dict[str, Shape] = {}
         for name, own in cls.axes().items():
             given, core = as_array(name, arrays[name]), len(own)
             before = cls.axes_before.get(name, 0)
@@ -470,7 +474,7 @@ def _keep_from_replace(cls: type[Learner]) -> None:
     It hands every field to the constructor, and what was worked out from the old horizon, say,
     would stay as if it had been given.
     """
-    if cls._by_hand and is_dataclass(cls):
+    if cls._by_hand and is_dataclass(cls):  # pyright: ignore[reportPrivateUsage]
         for each in fields(cls):
             each.init = False
 

@@ -164,24 +164,25 @@ class AutoRegressive(LimitForecast):
         last_value = np.eye(d)[1]
         w = np.where(first[..., None], last_value, numbers[..., 1 : d + 1])
         spread = START_VARIANCE * np.eye(d)
-        P = numbers[..., d + 1 :].reshape(*numbers.shape[:-1], d, d)
-        P = np.where(first[..., None, None], spread, P)
+        kept = numbers[..., d + 1 :].reshape(*numbers.shape[:-1], d, d)
+        before = np.where(first[..., None, None], spread, kept)
 
         forgetting = self.forgetting[..., None]
         seen = self._regressors(past, unit, 1)
-        turned = matvec(P, seen)
-        bent = dot(seen, turned)
+        turned: Array = matvec(before, seen)
+        bent: Array = dot(seen, turned)
         gain = np.where(first, 0.0, 1.0 / (forgetting + bent))
         miss = past[..., 0] / unit - dot(w, seen)
         w = w + (gain * miss)[..., None] * turned
-        P = P - gain[..., None, None] * turned[..., :, None] * turned[..., None, :]
+        P: Array = before - gain[..., None, None] * turned[..., :, None] * turned[..., None, :]
         wider = P / forgetting[..., None, None]
         most = np.diagonal(wider, axis1=-2, axis2=-1).max(axis=-1)
-        P = np.where((most <= MAX_VARIANCE)[..., None, None] & ~first[..., None, None], wider, P)
-        P = np.where((bent >= 0.0)[..., None, None], P, spread)  # rounding has spoilt it
+        forgets = (most <= MAX_VARIANCE)[..., None, None] & ~first[..., None, None]
+        after = np.where(forgets, wider, P)
+        after = np.where((bent >= 0.0)[..., None, None], after, spread)  # rounding has spoilt it
 
         expected = unit * dot(w, self._regressors(past, unit, 0))
-        flat = P.reshape(*P.shape[:-2], d * d)
+        flat = after.reshape(*after.shape[:-2], d * d)
         return expected, np.concatenate([unit[..., None], w, flat], axis=-1)
 
     def _regressors(self, past: Array, unit: Array, ago: int) -> Array:

@@ -290,7 +290,7 @@ def quantile(errors: Array, count: np.ndarray, level: Array) -> Array:
     array([2.])
     """
     n = np.minimum(count, errors.shape[-1])[..., None]
-    least, most = n.min(initial=errors.shape[-1]), max(n.max(initial=0), 1)
+    least, most = n.min(initial=errors.shape[-1]), max(int(n.max(initial=0)), 1)
     known = errors[..., :most]
     if least < most:  # of members that are in different slots
         known = np.where(np.arange(most) < n[..., None], known, np.inf)

@@ -7,7 +7,7 @@ A graph is a symmetric (n, n) array of booleans, true where two agents are neigh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,7 +78,7 @@ def random(n: int, probability: float, rng: np.random.Generator) -> np.ndarray:
     """
     line = path(n)
     probability = one_exponent("probability", probability)
-    if not isinstance(rng, np.random.Generator):
+    if not isinstance(cast(object, rng), np.random.Generator):
         raise InvalidInput(f"rng must be a numpy.random.Generator, but is {rng!r}")
     above = np.triu(rng.random((n, n)) < probability, 1)
     return line | above | above.T
@@ -242,7 +242,11 @@ class Noisy:
     def sent(self, x: Array, t: np.ndarray) -> Array:
         """What the agents send of decisions (..., n, p) in slot t, of shape (...)."""
         size = x.shape[-2:]
-        noise = _by_slot(t, lambda slot: _generator(self, slot).standard_normal(size))
+
+        def drawn(slot: int) -> Array:
+            return _generator(self, slot).standard_normal(size)
+
+        noise = _by_slot(t, drawn)
         return x + self.deviation * noise
 
     def kept(self, W: Array, t: np.ndarray) -> Array:
@@ -317,7 +321,8 @@ def network_feedback(revealed: Feedback, lead: tuple[int, ...]) -> Feedback:
     >>> whole.loss.value([1.0]).round(6), whole.constraint.b
     (np.float64(0.5), array([1., 4.]))
     """
-    loss, g, n = revealed.loss, revealed.constraint, lead[-1]
+    g, n = revealed.constraint, lead[-1]
+    loss: Any = revealed.loss
     if isinstance(loss, LeastSquares):
         mean: Any = LeastSquares(
             _together(loss.H, lead, 2) / np.sqrt(n), _together(loss.y, lead, 1) / np.sqrt(n)

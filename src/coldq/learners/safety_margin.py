@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -147,14 +147,14 @@ class Forecasting(Learner):
         margin, whole, reduced, point = margin_kept(
             seen.expected, seen.margin, seen.worst, self.domain, x, tolerance
         )
-        over = seen.expected.tightened(margin).value(point)
+        over: Array = seen.expected.tightened(margin).value(point)
         J = np.broadcast_to(seen.expected.jacobian(point), (*margin.shape, point.shape[-1]))
         room = np.maximum(over, 0.0) + slack_at(point, over, np.ascontiguousarray(J), self._R)
         return np.where(whole[..., None], margin, margin - room), reduced
 
     def _projected(self, seen: Any, x: Array) -> tuple[Array, Array, np.ndarray]:
         """Decisions on the tightened rows, where the error budget is spent."""
-        broken = seen.tally[..., STRETCH] > 0.0
+        broken: np.ndarray = seen.tally[..., STRETCH] > 0.0
         if broken.any():
             tight = seen.expected.tightened(seen.margin)
             broken &= ~keeps(tight, x, self._R, self._margins.tolerance)
@@ -217,7 +217,7 @@ class SafetyMargin(Forecasting):
         forecasts: Any = LAST,
         tolerance: float = TOLERANCE,
     ) -> None:
-        if violation_rate is None:
+        if cast(object, violation_rate) is None:
             raise InvalidInput("SafetyMargin needs a violation_rate; coldq.Forecasting has none")
         ahead = ForecastMargins(forecasts, violation_rate, tolerance)
         self._set_inside(learner, ahead)

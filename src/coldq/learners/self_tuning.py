@@ -183,7 +183,7 @@ class SelfTuning(Algorithm):
         tolerance: float = TOLERANCE,
     ) -> None:
         require_single(domain, "SelfTuning")
-        R = diameter_of(domain, "SelfTuning needs")
+        diameter = diameter_of(domain, "SelfTuning needs")
         units = units_of(domain)
         if units is None:
             _doubt_widths(domain)
@@ -197,7 +197,7 @@ class SelfTuning(Algorithm):
                 box_in(units, domain), violation_rate, forecasts=ahead.forecasts, pool=sizes,
                 tolerance=tolerance,
             )  # fmt: skip
-            R = inside._R
+            diameter = inside._R
         self._take(
             domain,
             violation_rate=ahead.violation_rate,
@@ -205,7 +205,7 @@ class SelfTuning(Algorithm):
             pool=sizes,
             tolerance=ahead.tolerance,
             _margins=ahead,
-            _R=np.array(R),
+            _R=np.array(diameter),
             _units=units,
             _inside=inside,
         )
@@ -241,7 +241,7 @@ class SelfTuning(Algorithm):
         seen = self._margins.look(self, state, feedback, played)
         pool = weigh(gradient, state, self.pool, self._R)
         points, slopes = self._step(state, pool, seen)
-        x = play(pool.weights, points)
+        x: Array = play(pool.weights, points)
         reduced = np.zeros(state.t.shape, bool)
         broken = ~keeps(seen.expected.tightened(seen.margin), x, self._R, self.tolerance)
         if broken.any():

@@ -140,22 +140,19 @@ class SinhaVaze(Learner):
         T, G, a = float(self.horizon or 0), self.lipschitz, self.modulus
         R = scale_of(self.domain.diameter)
 
-        if a is None:
-            b, V = 1.0 / (2.0 * G * R), 1.0
-            Q = state.violation + b * level
-            price = exponential_price(self._rate(t), Q)
-        else:
-            b, V = 1.0, 8.0 * G * G * np.log(np.e * T) / a
-            Q = state.violation + b * level
-            price = 2.0 * Q
-        b, V, price = (np.asarray(factor)[..., None] for factor in (b, V, price))
-        nabla = V * b * gradient + price * b * slope
+        convex = a is None
+        b = 1.0 / (2.0 * G * R) if convex else 1.0
+        V = 1.0 if convex else 8.0 * G * G * np.log(np.e * T) / a
+        Q = state.violation + b * level
+        price = exponential_price(self._rate(t), Q) if convex else 2.0 * Q
+        b_, V_, price_ = (np.asarray(factor)[..., None] for factor in (b, V, price))
+        nabla = V_ * b_ * gradient + price_ * b_ * slope
         squares = state.squares + dot(nabla, nabla)
         if a is None:
             # Nothing to learn from as long as every gradient was zero.
             eta = np.sqrt(2.0) * R / (2.0 * np.sqrt(np.where(squares > 0.0, squares, 1.0)))
         else:
-            eta = 1.0 / (V[..., 0] * a * t)
+            eta = 1.0 / (V_[..., 0] * a * t)
         x_new = require_finite(self.domain.project(z - eta[..., None] * nabla))
         return self.new_state(t + 1, x_new, Q, squares, np.array(g))
 

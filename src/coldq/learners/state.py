@@ -207,7 +207,7 @@ class State:
 
     def _each(self, act: Callable[[np.ndarray, int], np.ndarray], axis: int) -> Self:
         """A state whose arrays are made from these, the batch beginning at `axis`."""
-        parts = {}
+        parts: dict[str, Any] = {}
         for name in self.names():
             part, at = getattr(self, name), axis + self.axes_before.get(name, 0)
             parts[name] = part._each(act, at) if isinstance(part, State) else act(part, at)
@@ -215,7 +215,7 @@ class State:
 
     def _with(self, members: Any, places: np.ndarray, axis: int) -> Self:
         """A state with other members in some places along an axis."""
-        parts = {}
+        parts: dict[str, Any] = {}
         for name in self.names():
             mine, theirs = getattr(self, name), getattr(members, name)
             at = axis + self.axes_before.get(name, 0)
@@ -291,7 +291,7 @@ def taken_out(arrays: dict[str, Any], name: str) -> dict[str, Any]:
 def _filled_up(one: np.ndarray, two: np.ndarray, axis: int) -> list[np.ndarray]:
     """Two arrays of equal length along an axis, zeros behind the shorter."""
     length = max(one.shape[axis], two.shape[axis])
-    filled = []
+    filled: list[np.ndarray] = []
     for array in (one, two):
         widths = [(0, 0)] * array.ndim
         widths[axis] = (0, length - array.shape[axis])

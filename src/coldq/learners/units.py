@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,9 +33,10 @@ def units_of(domain: Domain) -> Array | None:
     parts = domain.domains if isinstance(domain, Product) else (domain,)
     if not all(isinstance(part, Box) for part in parts):
         return None
-    width = domain.box.upper - domain.box.lower  # type: ignore[attr-defined]
-    widest = width.max(initial=0.0)
-    width = np.where(width > 0.0, width, widest)
+    box = cast(Box, domain.box)  # type: ignore[attr-defined]
+    given = box.upper - box.lower
+    widest = given.max(initial=0.0)
+    width = np.where(given > 0.0, given, widest)
     if not (0.0 < widest < np.inf) or widest < MAX_WIDTH_RATIO * width.min():
         return None
     return np.exp2(np.floor(np.log2(width)))
@@ -48,18 +49,24 @@ def box_in(units: Array, domain: Any) -> Box:
 
 def rows_in(units: Array, g: Any) -> Any:
     """A constraint as a function of ``x / units``: of its own kind, or as a function."""
-    made = KINDS.get(type(g))
+    made = KINDS.get(cast("type[Any]", type(g)))
     return as_functions(g, units) if made is None else made(g, units)
 
 
 def as_functions(g: Any, units: Array) -> Any:
     """One of a kind that is not known here."""
     square = units[:, None] * units
-    bend = (lambda z: g.hessian(z * units) * square) if getattr(g, "has_hessian", False) else None
+
+    def bend(z: Array) -> Array:
+        return g.hessian(z * units) * square
+
     return Convex(
-        lambda z: g.value(z * units), lambda z: g.jacobian(z * units) * units, bend,
-        g.n_constraints, vectorised=True,
-    )  # fmt: skip
+        lambda z: g.value(z * units),
+        lambda z: g.jacobian(z * units) * units,
+        bend if getattr(g, "has_hessian", False) else None,
+        g.n_constraints,
+        vectorised=True,
+    )
 
 
 def affine(g: Affine, units: Array) -> Affine:
@@ -83,7 +90,7 @@ KINDS: dict[type, Callable[[Any, Array], Any]] = {
     QuadraticConstraint: lambda g, u: QuadraticConstraint.unchecked(
         g.P * u * u[:, None], g.q * u, g.r
     ),
-    SparseAffine: lambda g, u: SparseAffine._of_parts(
+    SparseAffine: lambda g, u: SparseAffine._of_parts(  # pyright: ignore[reportPrivateUsage]
         g.data * u[g.indices], g.indices, g.indptr, g.shape, g.b
     ),
     Stacked: lambda g, u: Stacked(*(rows_in(u, part) for part in g.parts)),

@@ -168,7 +168,10 @@ class Yi2021(QueueLearner):
         def unknown(t: Array) -> Array:
             return np.zeros(np.shape(t))
 
-        return WeightedStep(lambda t: 1.0 / self.alpha(t), unknown, of_run)
+        def alpha(t: Array) -> Array:
+            return 1.0 / self.alpha(t)
+
+        return WeightedStep(alpha, unknown, of_run)
 
     def rule(self, t: Any) -> QueueRule:
         """The numbers of slot t, whose violations weigh twice in its step."""

@@ -74,8 +74,12 @@ class YuNeelyWei2017(Algorithm):
         alpha: ArrayLike | None = None,
     ) -> None:
         T = float(horizon_of(horizon))
-        V = positive("V", np.sqrt(T) if V is None else V)
-        self._take(domain, horizon, V=V, alpha=positive("alpha", T if alpha is None else alpha))
+        self._take(
+            domain,
+            horizon,
+            V=positive("V", np.sqrt(T) if V is None else V),
+            alpha=positive("alpha", T if alpha is None else alpha),
+        )
 
     def update(self, state: DualState, feedback: Feedback, played: Place = None) -> DualState:
         """The state of the next slot."""

@@ -192,7 +192,7 @@ def _mixed(losses: Array, gap: Array, lost: Array, alike: Array) -> Array:
     eta = log(lost.shape[-1]) / np.where(gap > 0.0, gap, 1.0)
     low = np.where(weights > 0.0, lost, np.inf).min(axis=-1)
     shares = np.where(weights > 0.0, np.exp(-eta[..., None] * (lost - low[..., None])), 0.0)
-    mixed = low - np.log(dot(weights, shares)) / eta
+    mixed: Array = low - np.log(dot(weights, shares)) / eta
     led = (losses + lost).min(axis=-1) - losses.min(axis=-1)
-    more = dot(weights, lost) - np.where(gap > 0.0, mixed, led)
+    more: Array = dot(weights, lost) - np.where(gap > 0.0, mixed, led)
     return np.asarray(gap + np.where(more > alike, more, 0.0))
