@@ -126,7 +126,7 @@ def test_bad_problems_get_a_sentence() -> None:
         (lambda: TimeVarying(horizon=1), "horizon must be a whole number, at least 2"),
         (lambda: TimeVarying(n_constraints=-1), "n_constraints must be a whole number"),
         (lambda: TimeVarying(domain=coldq.Box(0.0, np.inf, dim=2)), "needs a bounded domain"),
-        (lambda: TimeVarying(domain=coldq.Box(np.zeros((2, 3)), 1.0)), "without leading axes"),
+        (lambda: TimeVarying(domain=coldq.Box(np.zeros((2, 3)), 1.0)), "has the leading axes"),
         (lambda: OnlineLinear(domain=coldq.Box(0.0, 1.0, dim=3)), "has 2 coordinates"),
     ]:
         with pytest.raises(coldq.InvalidInput, match=words):

@@ -520,7 +520,7 @@ WRONG = [
     ({"cost": None}, "says nothing of what a decision costs"),
     ({"cost": "note"}, "'note' must be numbers, but is 'x' in row 1"),
     ({"decide": {"grid": [0, "load"], "diesel": [0, 1]}}, "fixed numbers.* is a row"),
-    ({"decide": {"grid": [9, 0], "diesel": [0, 1]}}, "the least comes first"),
+    ({"decide": {"grid": [9, 0], "diesel": [0, 1]}}, "must have its lower bound first"),
     ({"decide": ["grid", "diesel"]}, "'grid' needs bounds"),
     ({"decide": ["grid", "grid"]}, "different names"),
     ({"gaps": "mend"}, "gaps must be one of"),
