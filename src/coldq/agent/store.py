@@ -51,7 +51,7 @@ from coldq.agent.schema import (
     with_outcomes,
 )
 from coldq.agent.wal import Log
-from coldq.base.arrays import LARGEST, Array, whole_number
+from coldq.base.arrays import MAX_EXACT_INTEGER, Array, whole_number
 from coldq.base.describe import describe
 from coldq.base.errors import InUse, InvalidInput, NotReadable, NotSaveable, NotWritten
 from coldq.learners.fingerprint import KEY
@@ -214,7 +214,7 @@ class Store:
             found = self._db.execute(f"SELECT {columns} FROM rounds ORDER BY round")
             rows = [Row(*row) for row in found]
         for row in rows:
-            if row.status not in STATUSES or not 1 <= row.round <= LARGEST:
+            if row.status not in STATUSES or not 1 <= row.round <= MAX_EXACT_INTEGER:
                 raise self._errors.damaged(f"round {row.round} has the status {row.status!r:.20}")
         return rows
 

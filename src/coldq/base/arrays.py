@@ -23,10 +23,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Array = NDArray[np.float64]
 FLOAT = np.dtype(np.float64)
-LARGEST = 2**53  # whole numbers beyond are not told apart as floats
-MASKED = np.ma.MaskedArray
-ONE_THREAD = 10_000  # entries up to which OpenBLAS takes a product in one thread
-OWN_COPY = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
+MAX_EXACT_INTEGER = 2**53  # whole numbers beyond are not told apart as floats
+MASKED_ARRAY = np.ma.MaskedArray
+MAX_SINGLE_THREAD_SIZE = 10_000  # entries up to which OpenBLAS takes a product in one thread
+COPIED_TYPES = (float, int, list, tuple)  # what NumPy makes a new contiguous array of
 
 
 def first_index(bad: np.ndarray) -> tuple[int, ...]:
@@ -59,7 +59,7 @@ def _taken(name: str, value: ArrayLike, core: int) -> Array:
         axes = {1: "one axis", 2: "two axes", 3: "three axes"}[core]
         raise InvalidInput(f"{name} needs at least {axes}, but has shape {given.shape}")
     if given.dtype != FLOAT or is_writable(given) or not core_contiguous(given, core):
-        if given.dtype != FLOAT or type(value) not in OWN_COPY:
+        if given.dtype != FLOAT or type(value) not in COPIED_TYPES:
             given = np.array(given, dtype=FLOAT, order="C")
         given.flags.writeable = False
     return given
@@ -93,7 +93,7 @@ def all_finite(array: Array) -> bool:
     Of many entries OpenBLAS shares a product among threads, which wait for each other: where cores
     are busy that takes a thousand times as long.
     """
-    if array.size <= ONE_THREAD and isfinite(vdot(array, array)):
+    if array.size <= MAX_SINGLE_THREAD_SIZE and isfinite(vdot(array, array)):
         return True
     return bool(np.isfinite(array).all())
 
@@ -107,7 +107,7 @@ def as_array(name: str, value: Any) -> np.ndarray:
             f"{name} has labels, {labels}, which would be ignored: pass its to_numpy(), with the "
             "entries in the order of the coordinates"
         )
-    if isinstance(value, MASKED) and np.ma.is_masked(given):
+    if isinstance(value, MASKED_ARRAY) and np.ma.is_masked(given):
         raise InvalidInput(f"{name} must have all its entries, but some are masked: {value}")
     try:
         return np.asarray(given)
@@ -320,8 +320,8 @@ def whole_number(name: str, value: Any, least: int) -> int:
         raise InvalidInput(
             f"{name} must be a whole number, at least {least}, but is {value!r:.200}"
         )
-    if value > LARGEST:
-        raise InvalidInput(f"{name} must be at most {LARGEST}, but is {value!r:.200}")
+    if value > MAX_EXACT_INTEGER:
+        raise InvalidInput(f"{name} must be at most {MAX_EXACT_INTEGER}, but is {value!r:.200}")
     return int(given)
 
 
