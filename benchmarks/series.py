@@ -33,7 +33,7 @@ from coldq.cli.compare import rates_of
 from coldq.cli.tables import console
 from coldq.cli.terminal import print_comparison, print_overall
 from coldq.evaluation.compare import comparisons
-from coldq.problems.autoscale import CAPACITY
+from coldq.problems.autoscale import CAPACITIES
 from coldq.problems.job_scheduling import request_trace
 from coldq.problems.slots import WholeStream
 from coldq.slot.constraints import Affine
@@ -58,7 +58,7 @@ class Series(coldq.problems.Autoscale):
 
     def start(self, seeds: Iterable[int]) -> WholeStream:
         """One stream; it is the same for all seeds."""
-        return WholeStream(Linear(self._prices()), Affine(-CAPACITY[None], -self.demand[:, None]))
+        return WholeStream(Linear(self._prices()), Affine(-CAPACITIES[None], -self.demand[:, None]))
 
 
 def read_series(path: Path, column: str | int | None) -> Array:
