@@ -9,6 +9,7 @@ import numpy as np
 from coldq.base.arrays import (
     Array,
     all_finite,
+    are_finite,
     as_array,
     first_index,
     point,
@@ -32,6 +33,8 @@ def fitted(name: str, given: Any, shape: Shape) -> Array:
     array([[1., 2.],
            [1., 2.]])
     """
+    if type(given) is np.ndarray and given.shape == shape and are_finite(given):
+        return given  # as the library's own functions give it
     array = point(given, shape[-1], name)
     if array.shape != shape:
         array = spread(name, array, shape)
