@@ -143,7 +143,7 @@ def respond(loss: Any, constraint: Any, domain: Domain, near: Array) -> Array:
 
 def tightened_by(g: Any, safety_margin: Array) -> Any:
     """A constraint with each row tightened by a share of its own limit."""
-    if isinstance(g, Unconstrained):
+    if isinstance(g, Unconstrained) or not safety_margin.any():
         return g
     if isinstance(g, Stacked):
         return Stacked(*(tightened_by(part, safety_margin) for part in g.parts))
