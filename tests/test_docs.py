@@ -134,6 +134,12 @@ def test_the_pages_of_the_api_have_every_public_name_once() -> None:
     assert {f"agent.{each}" for each in coldq.agent.__all__} - {"agent.Agent"} <= set(shown)
 
 
+@pytest.mark.parametrize("page", ["how-to-choose.md", "api/learners.md"])
+def test_a_page_that_lists_learners_lists_every_one(page: str) -> None:
+    words = set(re.findall(r"\w+", (ROOT / "docs" / page).read_text(encoding="utf-8")))
+    assert {kind.__name__ for kind in coldq.learners.ALGORITHMS} <= words
+
+
 def test_the_page_of_the_command_line_has_every_command_option_and_variable() -> None:
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     waiting: list[tuple[str, Any]] = [("coldq", typer.main.get_command(app))]

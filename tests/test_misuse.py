@@ -642,3 +642,13 @@ def test_values_that_overflow_the_queue_are_said_to_and_are_no_hard_rows(learner
     ):
         for _ in range(200):
             state = learner.update(state, coldq.Feedback(coldq.Linear(np.ones(3)), huge))
+
+
+def test_a_parameter_that_no_problem_tells_is_asked_for() -> None:
+    class Asking(coldq.RECOO):
+        def __init__(self, domain: Any, *, rate: float) -> None:
+            super().__init__(domain, gamma=rate, eta=rate)
+
+    with pytest.raises(coldq.InvalidInput, match=r"Asking.for_problem needs rate=, which no prob"):
+        Asking.for_problem(LINEAR)
+    assert Asking.for_problem(LINEAR, rate=2.0).domain == LINEAR.domain

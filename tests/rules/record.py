@@ -1,12 +1,14 @@
 """The record of what the transcribed rules give, never of what the library gives.
 
-``python -m tests.rules.record`` draws the data, runs every rule on it and writes both to
-golden.json and golden-common-point.json.
+``python -m tests.rules.record NAME`` runs that rule on the recorded data and adds or replaces its
+run. Without a name the data are drawn, and every rule is recorded anew, with the last bits of this
+machine.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +51,21 @@ def recorded_slots(content: dict[str, Any]) -> dict[int, Slot]:
     }
 
 
-if __name__ == "__main__":
+def main(names: list[str]) -> None:
+    """Record the rules of these names, or all of them."""
     for path, module, rules in (
         (GOLDEN, transcriptions, RULES),
         (GOLDEN_COMMON_POINT, common_point, common_point.RULES),
     ):
-        text = json.dumps(record(module.draw_slots(), rules), indent=1) + "\n"
+        if names:
+            content = json.loads(path.read_text(encoding="ascii"))
+            chosen = {name: rule for name, rule in rules.items() if name in names}
+            content["runs"] |= record(recorded_slots(content), chosen)["runs"]
+        else:
+            content = record(module.draw_slots(), rules)
         with whole_file(path) as temporary:
-            temporary.write_text(text, encoding="ascii")
+            temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="ascii")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -144,6 +144,13 @@ class Learner(Value):
                         f"{cls.__name__}.for_problem does not take {name!r}; it takes "
                         f"{', '.join(keywords_of(cls, constructor))}"
                     )
+        variable = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
+        for name, one in takes.items():
+            known = name in ("self", "domain", "horizon") or name in parameters
+            if not known and one.default is one.empty and one.kind not in variable:
+                raise InvalidInput(
+                    f"{cls.__name__}.for_problem needs {name}=, which no problem tells"
+                )
         own: Any = (problem.domain, problem.horizon) if "horizon" in takes else (problem.domain,)
         make = cls if constructor == "__init__" else getattr(cls, constructor)
         return make(*own, **parameters)
