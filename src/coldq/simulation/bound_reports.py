@@ -377,7 +377,7 @@ def _counted(trace: Trace) -> tuple[tuple[Check, ...], tuple[Assumption, ...]]:
             words.append(f"{', '.join(map(str, reduced[:MAX_NAMED]))}{more} of seed {seed}")
     listed = "; ".join(words[:MAX_NAMED]) + ("; ..." if len(words) > MAX_NAMED else "")
     about = Assumption(
-        "every decision kept its whole margin",
+        "every decision kept its margin or all limits so far",
         FAILS if void else PARTLY if words else HOLDS,
         f"but those of slots {listed}" if words else "none was reduced",
     )
