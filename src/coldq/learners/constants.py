@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from inspect import Parameter, signature
 from typing import Any
 
@@ -20,6 +21,7 @@ NAMES = (
     "strong_convexity",
 )
 BOUNDS = NAMES[1:4]  # the last is a bound from below, and the diameter may be infinite
+NAMED = Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY  # kinds of parameters
 
 
 class ConstantsOf:
@@ -96,11 +98,29 @@ def keywords_of(learner: Any, *constructors: str) -> list[str]:
     >>> keywords_of(coldq.Yi2023, "from_exponents")
     ['a', 'b', 'c', 'g', 'index', 'k']
     """
-    named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     found = {
         name
         for function in ("for_problem", *constructors)
         for name, one in signature(getattr(learner, function)).parameters.items()
-        if one.kind in named
+        if one.kind in NAMED
     }
     return sorted(found - {"self", "cls", "problem", "domain", "horizon"})
+
+
+def require_parameters(
+    learner: Any, constructor: str, takes: Mapping[str, Parameter], given: Mapping[str, Any]
+) -> None:
+    """Raise unless a ``for_problem`` is given just what its constructor takes beside the problem."""
+    kinds = {one.kind for one in takes.values()}
+    for name in given:
+        if name not in takes and Parameter.VAR_KEYWORD not in kinds:
+            raise InvalidInput(
+                f"{learner.__name__}.for_problem does not take {name!r}; it takes "
+                f"{', '.join(keywords_of(learner, constructor))}"
+            )
+    for name, one in takes.items():
+        known = name in ("self", "domain", "horizon") or name in given
+        if not known and one.default is one.empty and one.kind in NAMED:
+            raise InvalidInput(
+                f"{learner.__name__}.for_problem needs {name}=, which no problem tells"
+            )

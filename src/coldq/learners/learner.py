@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from inspect import Parameter, signature
+from inspect import signature
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -30,7 +30,7 @@ from coldq.base.describe import describable
 from coldq.base.errors import InvalidInput, PastHorizon, WrongState, warn
 from coldq.base.protocols import Domain, Problem, require_problem
 from coldq.learners.card import Card
-from coldq.learners.constants import ConstantsOf, keywords_of
+from coldq.learners.constants import ConstantsOf, require_parameters
 from coldq.learners.fingerprint import KEY, Fingerprint, recognised, warn_unknown
 from coldq.learners.revealed import (
     FILL_UP,
@@ -137,20 +137,7 @@ class Learner(Value):
                     f"{getattr(problem, name)}; for another one make it by {cls.__name__}(...)"
                 )
         takes = signature(getattr(cls, constructor)).parameters
-        if not any(one.kind is Parameter.VAR_KEYWORD for one in takes.values()):
-            for name in parameters:
-                if name not in takes:
-                    raise InvalidInput(
-                        f"{cls.__name__}.for_problem does not take {name!r}; it takes "
-                        f"{', '.join(keywords_of(cls, constructor))}"
-                    )
-        variable = Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD
-        for name, one in takes.items():
-            known = name in ("self", "domain", "horizon") or name in parameters
-            if not known and one.default is one.empty and one.kind not in variable:
-                raise InvalidInput(
-                    f"{cls.__name__}.for_problem needs {name}=, which no problem tells"
-                )
+        require_parameters(cls, constructor, takes, parameters)
         own: Any = (problem.domain, problem.horizon) if "horizon" in takes else (problem.domain,)
         make = cls if constructor == "__init__" else getattr(cls, constructor)
         return make(*own, **parameters)
