@@ -110,7 +110,7 @@ def keywords_of(learner: Any, *constructors: str) -> list[str]:
 def require_parameters(
     learner: Any, constructor: str, takes: Mapping[str, Parameter], given: Mapping[str, Any]
 ) -> None:
-    """Raise unless a ``for_problem`` is given just what its constructor takes beside the problem."""
+    """Raise unless a ``for_problem`` is given what its constructor takes beside the problem."""
     kinds = {one.kind for one in takes.values()}
     for name in given:
         if name not in takes and Parameter.VAR_KEYWORD not in kinds:
