@@ -24,7 +24,8 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 def with_odd_number(array: np.ndarray) -> np.ndarray:
     flat = array.copy().ravel()
-    flat[: 1 + flat.size // 2] = ODD[flat.size % len(ODD)]
+    with np.errstate(over="ignore"):  # of a number that is too large for float32
+        flat[: 1 + flat.size // 2] = ODD[flat.size % len(ODD)]
     return flat.reshape(array.shape)
 
 
