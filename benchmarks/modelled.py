@@ -12,7 +12,7 @@ import numpy as np
 import coldq
 from benchmarks.families import Array, Slot
 from benchmarks.peers import Answer
-from coldq.learners import fused
+from coldq.learners import queue_learner
 from coldq.slot.step import Step
 
 
@@ -101,9 +101,9 @@ class LearnersStep:
 @contextmanager
 def stepping_with(step: LearnersStep) -> Iterator[None]:
     """COLDQ steps with `step` in here, and is otherwise what it is."""
-    own = fused.solve, fused.at_once
-    fused.solve, fused.at_once = step, lambda *_: None  # on its plain path
+    own = queue_learner.solve, queue_learner.at_once
+    queue_learner.solve, queue_learner.at_once = step, lambda *_: None  # on its plain path
     try:
         yield
     finally:
-        fused.solve, fused.at_once = own
+        queue_learner.solve, queue_learner.at_once = own

@@ -36,7 +36,7 @@ LEARNERS = {
 def plainly() -> Iterator[None]:
     """Updates on the plain path alone."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("coldq.learners.fused.at_once", lambda *given: None)
+        patch.setattr("coldq.learners.queue_learner.at_once", lambda *given: None)
         patch.setattr("coldq.learners.experts.experts_at_once", lambda *given: None)
         yield
 
@@ -342,7 +342,9 @@ def test_data_beyond_the_first_kernel_goes_to_the_others() -> None:
 def test_agents_take_it_and_hear_its_residuals(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
     monkeypatch.setattr(
-        "coldq.learners.fused.at_once", lambda *given: taken.append(at_once(*given)) or taken[-1]
+        "coldq.learners.queue_learner.at_once",
+        lambda *given: taken.append(at_once(*given)) or taken[-1],
+        lambda *given: taken.append(at_once(*given)) or taken[-1],
     )
     agent = coldq.Agent(coldq.COLDQ(X, horizon=50), N)
     for _ in range(10):

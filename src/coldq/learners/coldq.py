@@ -13,8 +13,9 @@ from coldq.base.errors import InvalidInput, WeakPrice, warn
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.fused import QueueLearner, QueueRule
 from coldq.learners.learner import Place, Shape, horizon_of
+from coldq.learners.queue_learner import QueueLearner
+from coldq.learners.queue_rule import QueueRule
 from coldq.learners.revealed import any_of
 from coldq.learners.state import QueueState
 from coldq.slot.domains import diameter_of

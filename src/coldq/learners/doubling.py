@@ -13,8 +13,9 @@ from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate
 from coldq.learners.coldq import BIBTEX, tracking_alpha
-from coldq.learners.fused import QueueLearner, QueueRule
 from coldq.learners.learner import Place, Shape
+from coldq.learners.queue_learner import QueueLearner
+from coldq.learners.queue_rule import QueueRule
 from coldq.learners.state import QueueState
 from coldq.slot.schedules import Schedule
 

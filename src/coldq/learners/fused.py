@@ -3,38 +3,31 @@
 The plain path, which reads like a learner's algorithm, says what an update is; this gives the same
 bits in less time. Where anything is out of the ordinary it gives nothing, and the plain path runs:
 it finds what is wrong with the arguments, warns, and has other solvers where the first misses.
-Learners with a queue share both paths: each is a :class:`QueueRule`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
-from math import inf, prod
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy import int64, maximum
 
 from coldq.base.arrays import Array, all_finite, put
-from coldq.base.contractions import bounded_queue
 from coldq.base.errors import InvalidInput, StepFailed
 from coldq.learners.forecast_state import KIND, SINCE
-from coldq.learners.learner import Algorithm, Place
+from coldq.learners.queue_rule import QueueRule, When
 from coldq.learners.recent import Recent
-from coldq.learners.revealed import finite_weights, has_first, require_rows, require_slot
+from coldq.learners.revealed import require_slot
 from coldq.learners.state import QueueState, queue_state
 from coldq.slot.constraints import Affine
 from coldq.slot.domains import Box
 from coldq.slot.feedback import Feedback, Forecast
 from coldq.slot.losses import GradientAt, LeastSquares, Linear, Quadratic
-from coldq.slot.step import solve
 from coldq.slot.step.residuals import listening, tell
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.api import (
-    AFTER,
-    AHEAD,
-    BEFORE,
     experts_step,
     queue_blocks_step,
     queue_step,
@@ -43,44 +36,6 @@ from coldq.solver.api import (
 from coldq.solver.cascade import MAX_NEWTON_ROWS
 from coldq.solver.simplices import steps_for
 from coldq.solver.threads import MIN_THREAD_WORK, fill_batch
-
-
-class When(float, Enum):
-    """When a queue takes in a slot's violations: before or after the step, or before it and twice.
-
-    Each is the number that the core knows it by.
-    """
-
-    BEFORE_STEP = BEFORE
-    AFTER_STEP = AFTER
-    TWICE_BEFORE_STEP = AHEAD
-
-
-class QueueRule(NamedTuple):
-    """How a queue moves in a slot, and what rows weigh in its step: numbers, or arrays.
-
-    The queue becomes ``max{(1 - eta) queue + gain [g]_+, floor}``; by the defaults it stays as it
-    is. In the step, whose proximal weight is alpha, rows weigh price times the queue. Of a rule
-    ``TWICE_BEFORE_STEP`` the gain counts there once more.
-    """
-
-    alpha: Any
-    gain: Any = 0.0
-    eta: Any = 0.0
-    floor: Any = -inf
-    price: Any = 1.0
-    when: When = When.BEFORE_STEP
-
-    def moved(self, queue: Array, g: Array) -> Array:
-        """The queue once it has taken in the values g."""
-        return bounded_queue(queue, g, self.gain, self.eta, self.floor)
-
-    def weights(self, queue: Array, g: Array | None = None) -> Array:
-        """What rows weigh in the step, by the queue and the values that count once more."""
-        if g is not None and self.when is When.TWICE_BEFORE_STEP:
-            queue = queue + self.gain[..., None] * np.maximum(g, 0.0)
-        return queue if type(self.price) is float else self.price[..., None] * queue
-
 
 AFFINE = 1.0  # the kind of dense rows, see :func:`~coldq.forecasts.kind_of`
 
@@ -129,8 +84,8 @@ def _revealed(learner: Any, state: Any, feedback: Any, played: Any) -> tuple[Any
 def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
     """The next state of a queue's learner, or None: then the plain path is to be taken.
 
-    The step starts at x_t, where g_t and the gradient are
-    taken as well, unless another decision was `played`.
+    The step starts at x_t, where g_t and the gradient are taken as well, unless another decision
+    was `played`.
     """
     revealed = _revealed(learner, state, feedback, played)
     if revealed is None or type(state) is not QueueState:
@@ -179,73 +134,6 @@ def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
             tell(worst)
         return queue_state(learner._fingerprint, t + 1, following, its_queue, multipliers)
     return None
-
-
-class QueueLearner(Algorithm):
-    """A per-slot convex step, whose rows are weighted by a virtual queue.
-
-    At the end of slot t, with f_t and g_t revealed and the numbers of :meth:`rule` for slot t:
-
-        Q_t     = max{ (1 - eta) Q_{t-1} + gain [g_t(x_t)]_+ , floor }
-        x_{t+1} = argmin over x in X of
-                  <grad f_t(x_t), x - x_t> + alpha |x - x_t|^2 + price sum_n Q_t^n [g_t^n(x)]_+
-
-    The rule's ``when`` may let the queue move after the step, with g_t(x_{t+1}), or let the step
-    see the slot's violations twice.
-    """
-
-    state_type = QueueState
-
-    @property
-    def has_first_queue(self) -> bool:
-        """Whether Q_1 is what :meth:`init` gave, so that the queue does not move in slot 1."""
-        return False
-
-    def rule(self, t: Any) -> QueueRule:
-        """How the queue moves in slot t, a whole number or an array of them, and what it weighs."""
-        raise NotImplementedError
-
-    def update(
-        self, state: QueueState, feedback: Feedback, center: Place = None, played: Place = None
-    ) -> QueueState:
-        """The state of the next slot, from what slot t revealed. The old state stays as it was.
-
-        `center` takes the place of x_t in the step, though not where f_t and g_t are evaluated:
-        the mean of neighbours' decisions, see :class:`~coldq.Decentralised`. `played` takes its
-        place there, though not in the step: the decision that a late or measured feedback is about.
-
-        >>> import coldq
-        >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=1), alpha=1.0, eta=0.5, gamma=1.0)
-        >>> state = learner.init(0)
-        >>> learner.update(state, coldq.Feedback(coldq.Linear([-1.0]), None)).x
-        array([0.5])
-        """
-        if center is None and (done := at_once(self, state, feedback, played)):
-            return done
-        gradient = self.gradient_of(state, feedback, played)
-        t, queue, z, rule = state.t, state.queue, self._center(state, center), self.rule(state.t)
-
-        if rule.when is When.AFTER_STEP:
-            require_rows(feedback.constraint, queue.shape)
-            weights = rule.weights(queue)
-        else:
-            g = self.values_of(state, feedback, queue.shape, played)
-            queue = rule.moved(queue, g)
-            if self.has_first_queue and has_first(t):
-                queue = np.where(t[..., None] == 1, state.queue, queue)
-            weights = rule.weights(queue, g)
-        step = solve(
-            z, gradient, rule.alpha, finite_weights(weights), feedback.constraint, self.domain
-        )
-        if rule.when is When.AFTER_STEP:
-            queue = rule.moved(queue, feedback.constraint.value(step.x))
-        return self.new_state(t + 1, step.x, queue, step.multipliers)
-
-    def _caps(self, before: QueueState, after: QueueState) -> Array:
-        """The weights of the step between two states, which bound its multipliers."""
-        rule = self.rule(before.t)
-        queue = before.queue if rule.when is When.AFTER_STEP else after.queue
-        return rule.weights(queue)
 
 
 def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
@@ -301,10 +189,10 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     return None
 
 
-def _expert_state(kind: Any, made_by: Any, t: Any, x: Array, logs: Array, experts: Any) -> Any:
+def _expert_state(kind: Any, fingerprint: Any, t: Any, x: Array, logs: Array, experts: Any) -> Any:
     """A state of experts, in less time than of any arrays."""
     state = object.__new__(kind)
-    put(state, "t", t, "x", x, "log_weights", logs, "experts", experts, "fingerprint", made_by)
+    put(state, "t", t, "x", x, "log_weights", logs, "experts", experts, "fingerprint", fingerprint)
     x.setflags(False)  # pyright: ignore[reportCallIssue]  # its keyword takes thrice the time
     return state
 

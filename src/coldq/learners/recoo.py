@@ -11,7 +11,8 @@ from coldq.base.arrays import Array, one_of, one_real, positive
 from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
-from coldq.learners.fused import QueueLearner, QueueRule, When
+from coldq.learners.queue_learner import QueueLearner
+from coldq.learners.queue_rule import QueueRule, When
 from coldq.slot.schedules import Power, Schedule, as_schedule, number_at
 from coldq.theory.assumptions import WeightedStep, queue_again
 from coldq.theory.constants import Guarantee, RunConstants

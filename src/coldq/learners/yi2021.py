@@ -12,8 +12,9 @@ from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.card import WHOLE_STEP, Card, Claim, Rate, reference
 from coldq.learners.constants import ConstantsOf
-from coldq.learners.fused import QueueLearner, QueueRule, When
 from coldq.learners.learner import horizon_of
+from coldq.learners.queue_learner import QueueLearner
+from coldq.learners.queue_rule import QueueRule, When
 from coldq.learners.state import QueueState
 from coldq.slot.schedules import Constant, Power, Schedule, as_schedule
 from coldq.theory.assumptions import WeightedStep
