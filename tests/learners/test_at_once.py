@@ -344,7 +344,6 @@ def test_agents_take_it_and_hear_its_residuals(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         "coldq.learners.queue_learner.at_once",
         lambda *given: taken.append(at_once(*given)) or taken[-1],
-        lambda *given: taken.append(at_once(*given)) or taken[-1],
     )
     agent = coldq.Agent(coldq.COLDQ(X, horizon=50), N)
     for _ in range(10):

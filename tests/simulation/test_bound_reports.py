@@ -614,25 +614,30 @@ def test_theorems_are_not_said_of_a_subclass_that_steps_otherwise() -> None:
         def update(self, state, feedback, center=None, played=None):
             return replace(state, t=state.t + 1)
 
+    class Floorless(coldq.COLDQ):
+        def rule(self, t):
+            return super().rule(t)._replace(floor=0.0)
+
     class StillAndSaysSo(Still):
         @property
         def assumptions(self):
             return super().assumptions
 
     problem = OnlineLinear(T)
-    named, still, says = (
+    named, still, floorless, says = (
         coldq.bound_report(run(kind.for_problem(problem), problem))
-        for kind in (Renamed, Still, StillAndSaysSo)
+        for kind in (Renamed, Still, Floorless, StillAndSaysSo)
     )
     assert named.holds
     assert verdicts(says)["0 < eta < 1"] == "holds"
-    assert not still.holds
-    assert all(np.isnan(check.bound).all() for check in still.checks)
-    assert verdicts(still)["steps that the theorems are about"] == "unknown"
-    assert "Still has an update of its own" in str(still)
+    for other in (still, floorless):
+        assert not other.holds
+        assert all(np.isnan(check.bound).all() for check in other.checks)
+        assert verdicts(other)["steps that the theorems are about"] == "unknown"
+    assert "Still has steps of its own" in str(still)
     assert Renamed.for_problem(problem).a_priori_bounds(3, **KNOWN).guarantees
     assert StillAndSaysSo.for_problem(problem).a_priori_bounds(3, **KNOWN).guarantees
-    with pytest.raises(coldq.InvalidInput, match="Still has an update of its own"):
+    with pytest.raises(coldq.InvalidInput, match="Still has steps of its own"):
         Still.for_problem(problem).a_priori_bounds(3, **KNOWN)
 
 

@@ -265,8 +265,8 @@ class COLDQ(QueueLearner):
 
         >>> import coldq
         >>> learner = coldq.COLDQ(coldq.Box(0.0, 1.0, dim=2), horizon=1000)
-        >>> promise = learner.a_priori_bounds(1, gradient_bound=1.0, constraint_bound=1.0)
-        >>> promise.useful_from, promise.guarantees[2].bound.round(2)
+        >>> bounds = learner.a_priori_bounds(1, gradient_bound=1.0, constraint_bound=1.0)
+        >>> bounds.useful_from, bounds.guarantees[2].bound.round(2)
         (8, np.float64(7.99))
         """
 

@@ -208,7 +208,7 @@ def bound_report(
     """Realised regret and violation beside their bounds, with every assumption checked.
 
     For a run of a learner that says its `assumptions` and `guarantees`: ``COLDQ``, ``COLDQExpert``,
-    ``RECOO``, ``CLASP``, ``Yi2021`` and yours; a subclass with an `update` of its own says them
+    ``RECOO``, ``CLASP``, ``Yi2021`` and yours; a subclass with an `update` or `rule` of its own says them
     anew. One with a violation rate (``SelfTuning``,
     ``SafetyMargin``) gets its violated slots beside the most that there can be, whatever happened,
     in the whole run and in the worst window of several lengths, and its reduced ones by number.
@@ -340,7 +340,7 @@ def _without_assumptions(
         checks = (check, *checks[1:])
     about = (*reduced, *regrets)
     if steps_otherwise(learner):
-        words = f"{type(learner).__name__} has an update of its own, but another's assumptions"
+        words = f"{type(learner).__name__} has steps of its own, but another's assumptions"
         about += (Assumption("steps that the theorems are about", UNKNOWN, words),)
     return BoundReport(repr(trace), trace.seeds, None, (*counts, *checks), about)
 

@@ -1,4 +1,4 @@
-"""Bounds before a run: what theory promises for assumed constants, and from which horizon on."""
+"""Bounds before a run: what is proved for assumed constants, and from which horizon on."""
 
 from __future__ import annotations
 
@@ -123,12 +123,12 @@ def a_priori_bounds(
     """
     if not hasattr(learner, "guarantees") or not callable(at):
         raise InvalidInput(
-            "a promise needs a learner with guarantees and a function that gives it for another "
-            f"horizon, but got {learner!r:.100} and {at!r:.100}"
+            "bounds before a run need a learner with guarantees and a function that gives it for "
+            f"another horizon, but got {learner!r:.100} and {at!r:.100}"
         )
     if steps_otherwise(learner):
         raise InvalidInput(
-            f"{type(learner).__name__} has an update of its own, but another's assumptions: what "
+            f"{type(learner).__name__} has steps of its own, but another's assumptions: what "
             "is promised for the other's steps need not hold for these"
         )
     R = learner.domain.diameter if diameter is None else positive("diameter", diameter)

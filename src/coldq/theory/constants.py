@@ -109,13 +109,19 @@ class Guarantee(NamedTuple):
 
 
 def steps_otherwise(learner: Any) -> bool:
-    """Whether a learner has assumptions that were said of another's `update`, not of its own."""
+    """Whether a learner has assumptions that were said of another's steps, not of its own.
+
+    Its steps are its `update`, or the `rule` by which it updates.
+    """
 
     def place(name: str) -> int:
         kinds = type(learner).__mro__
         return next((k for k, kind in enumerate(kinds) if name in vars(kind)), -1)
 
-    return hasattr(learner, "assumptions") and place("update") < place("assumptions")
+    if not hasattr(learner, "assumptions"):
+        return False
+    said = place("assumptions")
+    return place("update") < said or -1 < place("rule") < said
 
 
 def _known_or_nan(name: str, value: Any) -> Array:
