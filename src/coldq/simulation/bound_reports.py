@@ -208,11 +208,11 @@ def bound_report(
     """Realised regret and violation beside their bounds, with every assumption checked.
 
     For a run of a learner that says its `assumptions` and `guarantees`: ``COLDQ``, ``COLDQExpert``,
-    ``RECOO``, ``CLASP``, ``Yi2021`` and yours; a subclass with an `update` or `rule` of its own says them
-    anew. One with a violation rate (``SelfTuning``,
-    ``SafetyMargin``) gets its violated slots beside the most that there can be, whatever happened,
-    in the whole run and in the worst window of several lengths, and its reduced ones by number.
-    Another gets its realised values without bounds.
+    ``RECOO``, ``CLASP``, ``Yi2021`` and yours; a subclass with an `update` or a `rule` of its own
+    says them anew. One with a violation rate (``SelfTuning``, ``SafetyMargin``) gets its violated
+    slots beside the most that there can be, whatever happened, in the whole run and in the worst
+    window of several lengths, and its reduced ones by number. Another gets its realised values
+    without bounds.
     What the trace does not hold is worked out again: the revealed functions by replaying the
     problem, the queue from the recorded violations. A problem that reveals other functions than in
     the run is refused.
