@@ -11,6 +11,7 @@ extern const Entry general[];
 extern const Entry pieces[];
 extern const Entry inside[];
 extern const Entry queued[];
+extern const Entry learner_parts[];
 extern const Entry self_tuning[];
 extern const Entry newton[];
 extern const Entry blocks[];
@@ -19,6 +20,6 @@ extern const Entry roots[];
 extern const Level level;
 const Level level = {COLDQ_LEVEL_NAME,
                      {active_set, contractions, curved, dense, general, pieces, inside, queued,
-                      self_tuning, newton, blocks, roots, nullptr}};
+                      learner_parts, self_tuning, newton, blocks, roots, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

@@ -1,6 +1,7 @@
 // A decision of least sum_n w_n [A_n x - b_n]_+ on a box: proximal steps, each from the one before.
 #pragma once
 
+#include "active_set/in_double.hpp"
 #include "learners/slot.hpp"
 
 namespace coldq::COLDQ_LEVEL {
@@ -17,7 +18,9 @@ struct Violation {
     double width;   // of the box, or 1 where it has none
     bool by_slope;  // every row is divided by its slope, so that rows of unlike units count alike
 
-    static Size scratch(Size n, Size p) { return 2 * p + 3 * n + 2 + affine_scratch(n, p, 1); }
+    static Size scratch(Size n, Size p) {
+        return 2 * p + 3 * n + 2 + affine_scratch(n, p, 1) + Descent::memory(n, p);
+    }
 
     // Set `point` from x; whether every step was accurate.
     bool least(const double* x, double* point, double* memory) const {
@@ -41,11 +44,26 @@ struct Violation {
         step.x = numbers(point, p, 0);
         step.multipliers = numbers(multipliers, n, 0);
         step.residual = numbers(residual, 0, 0);
+        const AffineBox box = {.n = n,
+                               .p = p,
+                               .center = center,
+                               .gradient = gradient,
+                               .alpha = alpha,
+                               .multiplier_lower = zeros,
+                               .multiplier_upper = weights,
+                               .A = rows.A,
+                               .b = rows.b,
+                               .lower = lower,
+                               .upper = upper};
+        double* descent = scratch.take(Descent::memory(n, p));
         bool moves = true;
         for (int round = 0; round < MOST_ROUNDS && moves; ++round) {
             for (Size i = 0; i < p; ++i) center[i] = point[i];
             affine_step({1, reinterpret_cast<const Operand*>(&step), scratch.at});
-            if (!(*residual <= ACCURATE)) return false;
+            if (!(*residual <= ACCURATE)) {  // rows so steep beside alpha may be out of its reach
+                const Answer answer = Descent::solve(box, multipliers, point, multipliers, descent);
+                if (!(answer.residual <= ACCURATE)) return false;
+            }
             double way = 0.0;
             for (Size i = 0; i < p; ++i) way = larger(way, absolute(point[i] - center[i]));
             moves = way > STILL * width;

@@ -10,7 +10,10 @@ import numpy as np
 from coldq import _native
 
 ROOTS = ("capacity_step", "ball_row_step", "diagonal_row_step", "ball_step")
-NAMES = ("affine_step", "working_set_step", "queue_step", "experts_step", *ROOTS)
+NAMES = (
+    "affine_step", "working_set_step", "queue_step", "experts_step", "least_violation",
+    "margin_kept", *ROOTS,
+)  # fmt: skip
 
 
 def cores(name: str) -> list[list[str]]:
@@ -23,10 +26,12 @@ INPUTS = {name: cores(name)[0] for name in NAMES}
 OUTPUTS = {name: cores(name)[1] for name in NAMES}
 # Where a box, numbers that are positive, a loss (a vector, a matrix, its levels), and what is set.
 BOX = {"affine_step": 8, "working_set_step": 8, "queue_step": 15, "experts_step": 17}
+BOX |= {"least_violation": 3, "margin_kept": 5}
 BOX |= dict.fromkeys(ROOTS[:3], 8)
 POSITIVE = {
     "affine_step": (2, 4), "working_set_step": (2, 4), "queue_step": (8, 9, 10, 12, 13),
-    "experts_step": (1, 2, 5, 12, 14, 15), "capacity_step": (2, 4, 5, 6, 7),
+    "experts_step": (1, 2, 5, 12, 14, 15), "least_violation": (5,), "margin_kept": (3, 7, 8),
+    "capacity_step": (2, 4, 5, 6, 7),
     "ball_row_step": (2, 4, 5), "diagonal_row_step": (2, 4, 5), "ball_step": (2, 4, 9),
 }  # fmt: skip
 LOSS = {"queue_step": 2, "experts_step": 7}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -169,11 +169,34 @@ def least_violation(g: Any, domain: Domain, near: Array, *, by_slope: bool = Fal
 
     `by_slope` divides every row by its slope, so that rows of unlike units count alike.
     """
-    n, x = g.n_constraints, np.ascontiguousarray(near)
-    if type(g) is Affine and type(domain) is Box and 0 < n <= MAX_NEWTON_ROWS:
-        point = on_a_box(x, g.A, g.b, domain.lower, domain.upper, _width(domain), float(by_slope))
-        if np.isfinite(point).all() and point.shape == x.shape:
+    x = np.ascontiguousarray(near)
+    if is_native(g, domain):
+        box: Any = domain
+        point: Array = on_a_box(x, g.A, g.b, box.lower, box.upper, _width(box), float(by_slope))
+        if point.shape == x.shape:
+            for some, rows, its in unanswered(point, g, box):
+                point[some] = _least_violation(rows, its, x[some], by_slope)
             return point
+    return _least_violation(g, domain, x, by_slope)
+
+
+def is_native(g: Any, domain: Any) -> bool:
+    """Whether the native core finds points of these rows: a few affine ones on a box."""
+    return type(g) is Affine and type(domain) is Box and 0 < g.n_constraints <= MAX_NEWTON_ROWS
+
+
+def unanswered(point: Array, g: Affine, box: Box) -> Iterator[tuple[Any, Affine, Box]]:
+    """Where points (..., p) are NaN, if any is; the rows and the box of those members."""
+    batch, lost = point.shape[:-1], np.isnan(point).any(axis=-1)
+    if lost.any():
+        some: Any = np.nonzero(lost) if batch else ()
+        lower, upper = (np.broadcast_to(end, point.shape)[some] for end in (box.lower, box.upper))
+        yield some, g.member(some, batch), Box(lower, upper) if box.batch else box
+
+
+def _least_violation(g: Any, domain: Domain, x: Array, by_slope: bool) -> Array:
+    """A decision of least violation by the steps that any rows on any domain have."""
+    n = g.n_constraints
     J = np.ascontiguousarray(np.broadcast_to(g.jacobian(x), (*x.shape[:-1], n, x.shape[-1])))
     slopes = np.sqrt(dot(J, J))
     weights = np.ones(n)

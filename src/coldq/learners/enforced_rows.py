@@ -19,7 +19,7 @@ from coldq.base.arrays import Array
 from coldq.base.contractions import Contraction, dot
 from coldq.base.errors import StepFailed
 from coldq.base.protocols import Domain
-from coldq.learners.best_response import least_violation
+from coldq.learners.best_response import is_native, least_violation, unanswered
 from coldq.slot.constraints import Affine, LogCapacity, Stacked
 from coldq.slot.constraints.constraint import Kind
 from coldq.slot.step import solve
@@ -29,6 +29,11 @@ N_HALVINGS = 30  # of the share of a margin that leaves rows a common point
 
 row_slack = Contraction(
     "row_slack", "The slack of rows, of (x, g, J, R, tolerance), see :func:`slack_at`."
+)
+on_a_box = Contraction(
+    "margin_kept",
+    "What :func:`margin_kept` returns of affine rows on a box, or a point that is NaN, of "
+    "(near, A, b, margin, worst, lower, upper, R, tolerance).",
 )
 
 
@@ -85,6 +90,25 @@ def margin_kept(
     of x, for every row. Reduced is the largest share of `worst`; where there is no point without a
     margin, it is zero and the point one of least violation.
     """
+    if is_native(g, domain):
+        box: Any = domain
+        kept, whole, reduced, point = on_a_box(
+            near, g.A, g.b, margin, worst, box.lower, box.upper, box.diameter, tolerance
+        )
+        if point.shape == near.shape:
+            found = kept, np.array(whole, bool), np.array(reduced, bool), point
+            for some, rows, its in unanswered(point, g, box):
+                again = _margin_kept(rows, margin[some], worst[some], its, near[some], tolerance)
+                for array, one in zip(found, again, strict=True):
+                    array[some] = one
+            return found
+    return _margin_kept(g, margin, worst, domain, near, tolerance)
+
+
+def _margin_kept(
+    g: Any, margin: Array, worst: Array, domain: Domain, near: Array, tolerance: float
+) -> tuple[Array, np.ndarray, np.ndarray, Array]:
+    """What :func:`margin_kept` returns, of any rows on any domain."""
     R = domain.diameter
 
     def tried(margin: Array) -> tuple[Array, np.ndarray]:

@@ -1,0 +1,87 @@
+"""The margin that leaves rows a common point, against linear programs and the plain search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import coldq
+from coldq.learners import enforced_rows
+from coldq.learners.enforced_rows import TOLERANCE, margin_kept
+
+
+def instance(rng: np.random.Generator) -> tuple[Any, ...]:
+    """Rows of unlike units, their slopes, margins that may be too wide, and the domain."""
+    n, p = int(rng.integers(2, 5)), int(rng.integers(1, 5))
+    A = rng.normal(size=(n, p)) * 10.0 ** rng.uniform(-2.0, 2.0, (n, 1))
+    slopes = np.linalg.norm(A, axis=1)
+    b = A @ rng.random(p) + 0.3 * rng.uniform(-0.3, 1.0, n) * slopes
+    margin = 2.0 * rng.random(n) * slopes
+    worst = margin * rng.uniform(-0.5, 1.2, n) * rng.choice([0.1, 1.0])
+    return A, b, slopes, margin, worst, coldq.Box(0.0, 1.0, dim=p), rng.random(p)
+
+
+def violation(A: Any, b: Any, slopes: Any) -> float:
+    """The least largest violation on the unit box, in units of x, by a linear program."""
+    columns = np.column_stack([A / slopes[:, None], -np.ones(b.size)])
+    cost = np.eye(columns.shape[1])[-1]
+    bounds = [(0.0, 1.0)] * A.shape[1] + [(None, None)]
+    return float(linprog(cost, columns, b / slopes, bounds=bounds).fun)
+
+
+def without_an_answer(*arrays: Any) -> Any:
+    """What the native search says where a step failed."""
+    return np.zeros(arrays[3].shape), 0.0, 0.0, np.full(arrays[0].shape, np.nan)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_the_margin_kept_is_the_largest_with_a_common_point(
+    native: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not native:
+        monkeypatch.setattr(enforced_rows, "on_a_box", without_an_answer)
+    rng, found = np.random.default_rng(5), []
+    for _ in range(200):
+        A, b, slopes, margin, worst, X, near = instance(rng)
+        kept, whole, reduced, x = margin_kept(coldq.Affine(A, b), margin, worst, X, near, TOLERANCE)
+        found.append((bool(whole), bool(reduced)))
+        asked, least = np.minimum(margin, np.maximum(worst, 0.0)), np.minimum(margin, worst)
+        rest = slopes * ((margin - least) / slopes).max()
+        assert whole == (violation(A, b - margin, slopes) <= 1e-7)
+        if whole:
+            np.testing.assert_array_equal(kept, margin)
+            continue
+        assert reduced == (violation(A, b - least, slopes) > 1e-7)
+        if reduced:
+            share = kept[asked > 0.0] / asked[asked > 0.0]
+            np.testing.assert_allclose(share, share[:1].repeat(share.size), rtol=1e-12)
+            more = kept + 1e-6 * asked if share.size else kept
+        else:
+            more = np.minimum(margin, kept + 1e-6 * rest)
+        if kept.any() or not reduced:  # else not even the rows without a margin meet, perhaps
+            assert violation(A, b - kept, slopes) <= 1e-7
+            np.testing.assert_array_less((A @ x - b + kept) / slopes, 1e-5)
+        if (more > kept).any():
+            assert violation(A, b - more, slopes) > 0.0
+    assert min(found.count(kind) for kind in set(found)) > 5 and len(set(found)) == 3
+
+
+def test_both_searches_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(6)
+    given = [instance(rng) for _ in range(100)]
+
+    def all_of_them() -> list[Any]:
+        return [
+            margin_kept(coldq.Affine(A, b), margin, worst, X, near, TOLERANCE)
+            for A, b, _, margin, worst, X, near in given
+        ]
+
+    one = all_of_them()
+    monkeypatch.setattr(enforced_rows, "on_a_box", without_an_answer)
+    for (_, _, slopes, *_), mine, other in zip(given, one, all_of_them(), strict=True):
+        assert (mine[1], mine[2]) == (other[1], other[2])
+        np.testing.assert_allclose(mine[0] / slopes, other[0] / slopes, atol=1e-7)
+        np.testing.assert_allclose(mine[3], other[3], atol=1e-5)
