@@ -15,7 +15,8 @@
 
 namespace coldq::COLDQ_LEVEL {
 
-constexpr int HALVINGS = 30;  // of the share
+constexpr double SHARE_PRECISION = 0x1p-20;
+constexpr int MOST_TRIALS = 75;  // of shares; every third at least halves what is left
 
 enum class Room { unknown, whole, part, none };  // for a margin; unknown where a step failed
 
@@ -45,17 +46,25 @@ struct MarginSearch {
                  double* memory) const {
         const Size n = rows.n, p = rows.p;
         Scratch scratch{memory};
-        double *limits = scratch.take(n), *least = scratch.take(n), *room = scratch.take(n);
+        double *limits = scratch.take(n), *least = scratch.take(n), *slopes = scratch.take(n);
         double *asked = scratch.take(n), *other = scratch.take(p);
         auto tightened = [&](const double* by) {
             for (Size k = 0; k < n; ++k) limits[k] = rows.b[k] - by[k];
             return Rows{n, p, rows.A, limits, nullptr};
         };
         bool answered = true;
+        double excess = 0.0;  // of the last rows that were tried, over their slopes
+        for (Size k = 0; k < n; ++k) {
+            const double slope = root(dot(rows.A + k * p, rows.A + k * p, p));
+            slopes[k] = slope > 0.0 ? slope : 1.0;
+        }
         auto has_point = [&](const double* by, double* at) {
             const Rows tight = tightened(by);
             const Violation violation = {tight, lower, upper, width_of(R), true};
             answered = answered && violation.least(near, at, scratch.at);
+            excess = sum<double>(n, [&](Size k) {
+                return larger(dot(rows.A + k * p, at, p) - limits[k], 0.0) * (1.0 / slopes[k]);
+            });
             return answered && keeps(tight, at, R, tolerance);
         };
         auto copy = [](const double* from, Size count, double* to) {
@@ -68,35 +77,48 @@ struct MarginSearch {
         for (Size k = 0; k < n; ++k) {
             least[k] = smaller(margin[k], worst[k]);
             asked[k] = smaller(margin[k], larger(worst[k], 0.0));
-            const double slope = root(dot(rows.A + k * p, rows.A + k * p, p));
-            room[k] = slope > 0.0 ? slope : 1.0;
-            widest = larger(widest, (margin[k] - least[k]) / room[k]);
+            widest = larger(widest, (margin[k] - least[k]) / slopes[k]);
         }
-        const bool whole_history = has_point(least, point);
+        const bool keeps_all = has_point(least, point);
         for (Size k = 0; k < n; ++k) kept[k] = 0.0;
-        if (!whole_history) has_point(kept, point);
+        const bool meet = keeps_all || has_point(kept, point);
         auto part = [&](double share) {
             for (Size k = 0; k < n; ++k)
-                kept[k] = whole_history ? smaller(margin[k], least[k] + share * (room[k] * widest))
-                                        : share * asked[k];
+                kept[k] = keeps_all ? smaller(margin[k], least[k] + share * (slopes[k] * widest))
+                                    : share * asked[k];
         };
+        // Of affine rows the least violation is convex in the share, but for those at their whole
+        // margin: beyond the share that is looked for the secant through two others leads back.
         double low = 0.0, high = 1.0;
-        for (int halving = 0; halving < HALVINGS && answered; ++halving) {
-            const double middle = 0.5 * (low + high);
-            part(middle);
-            if (has_point(kept, other)) {
-                low = middle;
+        part(high);
+        has_point(kept, other);
+        double beyond = high, high_excess = excess, beyond_excess = excess;
+        bool probing = false;
+        for (int trial = 0; trial < MOST_TRIALS && answered; ++trial) {
+            if (!(meet && high - low > SHARE_PRECISION)) break;
+            const double secant =
+                high - high_excess * (beyond - high) / (beyond_excess - high_excess);
+            const bool leads = low < secant && secant < high && trial % 3 > 0 && !probing;
+            const double share = probing ? low + 0.5 * SHARE_PRECISION
+                                 : leads ? secant
+                                         : 0.5 * (low + high);
+            part(share);
+            const bool has = has_point(kept, other);
+            if (has) {
+                low = share;
                 copy(other, p, point);
             } else {
-                high = middle;
+                beyond = high, beyond_excess = high_excess;
+                high = share, high_excess = excess;
             }
+            probing = has && leads;
         }
         // Just beyond that the least violation has one place, which rounding moves little.
         part(high);
         has_point(kept, other);
         part(low);
         if (keeps(tightened(kept), other, R, tolerance)) copy(other, p, point);
-        return !answered ? Room::unknown : whole_history ? Room::part : Room::none;
+        return !answered ? Room::unknown : keeps_all ? Room::part : Room::none;
     }
 };
 

@@ -174,7 +174,7 @@ RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 # RECOOExpert takes RECOO's parameters without their units.
 HAS_NO_UNITS = {"RECOOExpert"}
 # Rows enforced on a ball meet in next to a point: 1e-8 of a row there is 1e-4 of the ball's edge.
-ROUGH = {("SelfTuning", "ball"): 1e-5}
+ROUGH = {("SelfTuning", "ball"): 2e-5}
 
 
 def decisions(name: str, domain: str, x: float, f: float, g: float) -> np.ndarray:

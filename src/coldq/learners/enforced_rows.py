@@ -10,6 +10,7 @@ point is decided by the least violation beyond the rows' tolerance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,8 @@ from coldq.slot.constraints.constraint import Kind
 from coldq.slot.step import solve
 
 TOLERANCE = 1e-8  # of a row's terms: a step lands on the boundary, and rounding must not count
-N_HALVINGS = 30  # of the share of a margin that leaves rows a common point
+SHARE_PRECISION = 2.0**-20  # of the share of a margin that leaves rows a common point
+MAX_TRIALS = 75  # of shares; every third at least halves what is left
 
 row_slack = Contraction(
     "row_slack", "The slack of rows, of (x, g, J, R, tolerance), see :func:`slack_at`."
@@ -110,38 +112,68 @@ def _margin_kept(
 ) -> tuple[Array, np.ndarray, np.ndarray, Array]:
     """What :func:`margin_kept` returns, of any rows on any domain."""
     R = domain.diameter
-
-    def tried(margin: Array) -> tuple[Array, np.ndarray]:
-        tight = g.tightened(margin)
-        point = least_violation(tight, domain, near, by_slope=True)
-        return point, keeps(tight, point, R, tolerance)[..., None]
-
-    point, whole = tried(margin)
-    if whole.all():
-        return margin, whole[..., 0], ~whole[..., 0], point
-    asked, worst = np.minimum(margin, np.maximum(worst, 0.0)), np.minimum(margin, worst)
-    (there, kept), (least, _) = tried(worst), tried(np.zeros(margin.shape))
     J = np.ascontiguousarray(np.broadcast_to(g.jacobian(near), (*margin.shape, near.shape[-1])))
     slopes = np.sqrt(dot(J, J))
     slopes = np.where(slopes > 0.0, slopes, 1.0)
+
+    def tried(margin: Array) -> tuple[Array, np.ndarray, Array]:
+        """A point of least violation, whether it keeps the rows, and what it breaks them by."""
+        tight = g.tightened(margin)
+        point = least_violation(tight, domain, near, by_slope=True)
+        excess = dot(np.maximum(tight.value(point), 0.0), 1.0 / slopes)
+        return point, keeps(tight, point, R, tolerance)[..., None], excess[..., None]
+
+    point, whole, _ = tried(margin)
+    if whole.all():
+        return margin, whole[..., 0], ~whole[..., 0], point
+    asked, worst = np.minimum(margin, np.maximum(worst, 0.0)), np.minimum(margin, worst)
+    (there, kept, _), (least, meets, _) = tried(worst), tried(np.zeros(margin.shape))
     rest = slopes * ((margin - worst) / slopes).max(axis=-1, keepdims=True)
 
     def part(share: Array) -> Array:
         less = np.where(kept, np.minimum(margin, worst + share * rest), share * asked)
         return np.where(whole, margin, less)
 
-    low, high = np.zeros(whole.shape), np.ones(whole.shape)
-    point = np.where(whole, point, np.where(kept, there, least))
-    for _ in range(N_HALVINGS):
-        middle = 0.5 * (low + high)
-        there, has = tried(part(middle))
-        low, high = np.where(has, middle, low), np.where(has, high, middle)
-        point = np.where(has, there, point)
+    low, high, point = largest_share(
+        lambda share: tried(part(share)),
+        ~whole & (kept | meets),
+        np.where(whole, point, np.where(kept, there, least)),
+    )
     # Just beyond that the least violation has one place, which rounding moves little.
-    beyond, _ = tried(part(high))
-    sound = keeps(g.tightened(part(low)), beyond, R, tolerance)[..., None] & ~whole
+    there = tried(part(high))[0]
+    sound = keeps(g.tightened(part(low)), there, R, tolerance)[..., None] & ~whole
     reduced = ~(whole | kept)
-    return part(low), whole[..., 0], reduced[..., 0], np.where(sound, beyond, point)
+    return part(low), whole[..., 0], reduced[..., 0], np.where(sound, there, point)
+
+
+def largest_share(
+    tried: Callable[[Array], tuple[Array, np.ndarray, Array]], wanted: np.ndarray, point: Array
+) -> tuple[Array, Array, Array]:
+    """The largest share with a common point, one just beyond, and that point.
+
+    `tried` tells of a share a point, whether it keeps the rows, and the least violation. Of rows
+    convex in x and the share that is convex in the share, and the secant through two shares beyond
+    leads back to the largest one.
+    """
+    low, high = np.zeros(wanted.shape), np.ones(wanted.shape)
+    excess = tried(high)[2]
+    beyond, beyond_excess, probing = high, excess, np.zeros(wanted.shape, bool)
+    for trial in range(MAX_TRIALS):
+        searching = wanted & (high - low > SHARE_PRECISION)
+        if not searching.any():
+            break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            secant = high - excess * (beyond - high) / (beyond_excess - excess)
+        leads = (low < secant) & (secant < high) & (trial % 3 > 0) & ~probing
+        share = np.where(leads, secant, 0.5 * (low + high))
+        share = np.where(probing, low + 0.5 * SHARE_PRECISION, share)
+        there, has, its = tried(share)
+        has, lacks = searching & has, searching & ~has
+        beyond, beyond_excess = np.where(lacks, (high, excess), (beyond, beyond_excess))
+        high, excess = np.where(lacks, (share, its), (high, excess))
+        low, point = np.where(has, share, low), np.where(has, there, point)
+        probing = has & leads
+    return low, high, point
 
 
 def members_of(g: Any, where: Any, batch: tuple[int, ...]) -> Any:
