@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Tests on another kind of processor, arm64 or amd64, emulated, in a folder with a Debian of its own:
 # the native core's share of them, or those that are named. Needs root, debootstrap, qemu-user-static and a
-# kernel that knows binfmt_misc; half an hour the first time, and over an hour where x86 is emulated. A
-# machine of that kind runs them itself.
+# kernel that knows binfmt_misc. A machine of that kind runs them itself.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=$1
@@ -63,4 +62,7 @@ print(*(one for one in needed if not one.startswith(("coldq", "pyright", "ruff")
 P
 .venv/bin/python -m pip install --quiet --target "$site" --python-version 3.11 --only-binary=:all: \
     --platform manylinux2014_$machine --platform manylinux_2_28_$machine --requirement "$root/coldq/needed.txt"
+# The core, compiled here for there.
+.venv/bin/python -m pip install --quiet --target build/zig-package ziglang
+PYTHONPATH=build/zig-package .venv/bin/python native/compiler.py --for $machine "$root/coldq/src/coldq"
 inside "cd /coldq; PYTHONPATH=src:site python3 -m pytest ${tests[*]}"
