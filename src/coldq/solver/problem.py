@@ -246,11 +246,14 @@ def member(problem: Any, where: tuple[int, ...], batch: tuple[int, ...]) -> Any:
     alone = []
     for array, core in zip(problem, problem.cores, strict=True):
         if array is not None and not is_sparse(array):
-            if np.ndim(array) > core:
-                try:
-                    array = np.broadcast_to(array, batch + np.shape(array)[np.ndim(array) - core :])
-                except ValueError as error:
-                    raise DoNotFit(str(error)) from None
+            shape = np.shape(array)
+            axes = len(shape) - core
+            if axes > 0:
+                if shape[:axes] != batch:
+                    try:
+                        array = np.broadcast_to(array, batch + shape[axes:])
+                    except ValueError as error:
+                        raise DoNotFit(str(error)) from None
                 array = array[where]
             array = np.asarray(array, order="C")
         alone.append(array)
