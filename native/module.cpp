@@ -23,21 +23,25 @@ const Level* choose() {
     const char* wanted = std::getenv("COLDQ_CPU");
     if (wanted && !*wanted) wanted = nullptr;
     const Level* best = nullptr;
-    bool built = false;
+    char choice[64] = "";
     for (const Level* const* next = levels; *next; ++next) {
-        if (wanted && std::strcmp(wanted, (*next)->name) != 0) continue;
-        built = true;
-        if (machine_has((*next)->name)) best = *next;
+        if (!machine_has((*next)->name)) continue;
+        if (*choice) std::strcat(choice, " or ");
+        std::strcat(choice, (*next)->name);
+        if (!wanted || std::strcmp(wanted, (*next)->name) == 0) best = *next;
     }
     if (best) return best;
-    if (!wanted)
-        PyErr_Format(PyExc_ImportError, "coldq needs a processor of level %s or above",
-                     levels[0]->name);
-    else if (built)
-        PyErr_Format(PyExc_ImportError, "COLDQ_CPU is %s, which this processor does not execute",
-                     wanted);
-    else
-        PyErr_Format(PyExc_ImportError, "COLDQ_CPU is '%s', a level that was not built", wanted);
+    PyObject* sentence =
+        *choice
+            ? PyUnicode_FromFormat(
+                  "COLDQ_CPU must be %s, the levels that were built and that this processor "
+                  "executes, but is '%s'",
+                  choice, wanted)
+            : PyUnicode_FromFormat("coldq needs a processor of level %s or above", levels[0]->name);
+    PyObject* name = PyUnicode_FromString("coldq._native");
+    if (sentence && name) PyErr_SetImportError(sentence, name, nullptr);
+    Py_XDECREF(sentence);
+    Py_XDECREF(name);
     return nullptr;
 }
 

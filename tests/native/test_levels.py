@@ -36,4 +36,13 @@ def test_every_level_gives_the_same_bits() -> None:
 def test_a_level_that_was_not_built_is_refused(level: str) -> None:
     done = run(level)
     assert done.returncode != 0
-    assert f"COLDQ_CPU is '{level}', a level that was not built" in done.stderr
+    assert f"executes, but is '{level}'" in done.stderr
+    assert f"COLDQ_CPU must be {' or '.join(_native.levels)}, the levels that" in done.stderr
+
+
+def test_the_command_says_so_in_a_sentence() -> None:
+    command = [sys.executable, "-m", "coldq", "cite", "COLDQ"]
+    settings = {**os.environ, "COLDQ_CPU": "v9"}
+    done = subprocess.run(command, env=settings, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("coldq: COLDQ_CPU must be ") and done.stderr.count("\n") == 1

@@ -46,6 +46,10 @@ def command(kept: str = "no file is half written") -> Iterator[None]:
             sys.stdout.flush()
         except Error as error:
             _fail(str(error))
+        except ImportError as error:
+            if error.name != "coldq._native":  # the core, which this processor does not execute
+                raise
+            _fail(str(error))
         except OSError as error:
             if error.errno not in (*NO_SPACE_ERRORS, errno.EPIPE):
                 raise
