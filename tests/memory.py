@@ -86,7 +86,7 @@ def kinds(
     box = coldq.Box(0.0, 1.0, dim=3)
     learners = {
         "COLDQ": coldq.COLDQ(box, horizon=10**8),
-        "COLDQ on a simplex": coldq.COLDQ(coldq.Simplex(3), horizon=10**8),
+        "COLDQ on a simplex": coldq.COLDQ(coldq.Simplex(3, 2.0), horizon=10**8),
         "COLDQExpert": coldq.COLDQExpert(box, horizon=10**8),
         "SelfTuning": coldq.SelfTuning(box, violation_rate=0.05),
     }
