@@ -20,7 +20,8 @@ PYTHON = {"python": sys.executable, "mkdocs": str(Path(sys.executable).with_name
 PYTEST = "python -m pytest --override-ini addopts="
 SANITIZED = (
     "tests/native tests/slot/step/test_lanes.py tests/solver/test_active_set.py "
-    "tests/solver/test_interior_point.py tests/solver/test_working_set.py"
+    "tests/solver/test_interior_point.py tests/solver/test_working_set.py "
+    "tests/learners/test_enforced_rows.py tests/learners/test_tuned_at_once.py"
 )
 # What each extra of pyproject.toml brings that a suite imports.
 MODULES = {
