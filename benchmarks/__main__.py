@@ -88,7 +88,7 @@ def main() -> None:
 
     def finish(judged: list[targets.Target]) -> None:
         console.print(tables.targets_table(judged))
-        costs = {each.what: each.cost for each in judged if each.cost is not None}
+        costs = {each.what: float(f"{each.cost:.3g}") for each in judged if each.cost is not None}
         if arguments.store is not None:
             arguments.store.write_text(json.dumps(costs, indent=2) + "\n")
         if arguments.against is not None:
