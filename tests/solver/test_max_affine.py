@@ -83,3 +83,28 @@ def test_a_batch_of_max_affine_rows_some_of_them_hard_is_solved() -> None:
         alone = solve(given[0, k], given[1, k], np.array(1.0), weights[k], one, domain)
         np.testing.assert_array_equal(alone.x, step.x[k])
         np.testing.assert_array_equal(alone.multipliers, step.multipliers[k])
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_rows_without_a_limit_that_meet_at_zero_have_multipliers(integer: bool) -> None:
+    """More rows than coordinates hold x at zero: there is no size of x to tell them apart by."""
+    rng = np.random.default_rng(11)
+    for _ in range(200):
+        p, rows = int(rng.integers(1, 5)), int(rng.integers(3, 7))
+        slopes = rng.normal(size=(rows, p)) if not integer else rng.integers(-2, 3, (rows, p))
+        A = np.asarray(slopes, float)
+        pieces = rng.normal(size=(2, 3, p))
+        room = np.array([rng.uniform(0.1, 1.0, 3), -rng.uniform(0.1, 1.0, 3)])  # below, above zero
+        weights = rng.uniform(0.1, 1e3, size=rows + 2)
+        g = coldq.Stacked(coldq.Affine(A, np.zeros(rows)), coldq.MaxAffine(pieces, room))
+        # Zero is the answer: y is what multipliers within their bounds pull.
+        steep = pieces[1, room[1].argmin()]
+        y = (rng.random(rows) * weights[:rows]) @ A + weights[-1] * steep
+        step = coldq.penalised_step(y, np.zeros(p), 0.5, weights, g, coldq.Box(-1.0, 2.0, dim=p))
+        assert np.abs(step.x).max() <= 1e-9
+        lam = step.multipliers
+        assert ((lam >= 0.0) & (lam <= weights)).all() and lam[rows] == 0.0
+        pulled = lam[:rows] @ A + lam[-1] * steep
+        np.testing.assert_allclose(
+            pulled, y, atol=1e-9 * (1.0 + weights @ np.abs(np.vstack([A, steep, steep]))).max()
+        )

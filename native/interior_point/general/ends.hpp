@@ -153,12 +153,17 @@ class Starts {
     void settle(const InteriorPoint<Number>& from, double* x, double* mu, double* equal) {
         constexpr double CLEARLY =
             1e-6;  // of the terms of a row: x breaks it by more than rounding
+        constexpr double CANCELLED = 1e-6;  // of y: x may be the rounding of a difference from it
         const Grouped& given = from.given;
         const auto v = from.best_point();
         const Size p = given.p, n = given.n;
         double largest = 0.0;
-        for (Size i = 0; i < p; ++i)
-            x[i] = rounded(v.x[i]), largest = larger(largest, absolute(x[i]));
+        for (Size i = 0; i < p; ++i) {
+            const double known =
+                smaller(CANCELLED * absolute(given.y<double>(i)), given.upper[i] - given.lower[i]);
+            x[i] = rounded(v.x[i]);
+            largest = larger(largest, larger(absolute(x[i]), known));
+        }
         for (Size i = 0; i < p; ++i) slope_[i] = larger(absolute(x[i]), 1e-3 * largest);
         measure(given, x, nullptr);
         double* const most = count_;  // the sizes of the groups' terms
