@@ -6,9 +6,11 @@
 
 namespace coldq::COLDQ_LEVEL {
 
-constexpr double NEAR = 1e-6;      // the proximal term, relative to the rows' slopes over the width
-constexpr double STILL = 1e-12;    // of the width: no step any more
-constexpr double ACCURATE = 1e-9;  // the residual of a step that is taken
+// The proximal term, relative to the rows' slopes over the width, falls from step to step. A light
+// one leads farther where rows meet at a small angle, but leaves fewer digits of x.
+constexpr double PROXIMAL = 1e-3, LEAST_PROXIMAL = 1e-8, PROXIMAL_FALL = 0.1;
+constexpr double STILL = 1e-12;         // of the width: no step any more
+constexpr double ACCURATE = 1e-9;       // the residual of a step that is taken
 constexpr double LEAST_WIDTH = 1e-300;  // as what a point counts
 constexpr int MOST_ROUNDS = 40;
 
@@ -37,24 +39,25 @@ struct Violation {
             steepest = larger(steepest, slope * weights[k]);
             zeros[k] = 0.0;
         }
-        double alpha = NEAR * (steepest > 0.0 ? steepest : 1.0) / width;
+        const double unit = (steepest > 0.0 ? steepest : 1.0) / width;
+        double weight = PROXIMAL, alpha = weight * unit;
         for (Size i = 0; i < p; ++i) point[i] = x[i], gradient[i] = 0.0;
         const Points from{center, gradient, &alpha, weights, 0, lower, upper, zeros, systems};
         AffineOperands step = from.operands(rows);
         step.x = numbers(point, p, 0);
         step.multipliers = numbers(multipliers, n, 0);
         step.residual = numbers(residual, 0, 0);
-        const AffineBox box = {.n = n,
-                               .p = p,
-                               .center = center,
-                               .gradient = gradient,
-                               .alpha = alpha,
-                               .multiplier_lower = zeros,
-                               .multiplier_upper = weights,
-                               .A = rows.A,
-                               .b = rows.b,
-                               .lower = lower,
-                               .upper = upper};
+        AffineBox box = {.n = n,
+                         .p = p,
+                         .center = center,
+                         .gradient = gradient,
+                         .alpha = alpha,
+                         .multiplier_lower = zeros,
+                         .multiplier_upper = weights,
+                         .A = rows.A,
+                         .b = rows.b,
+                         .lower = lower,
+                         .upper = upper};
         double* descent = scratch.take(Descent::memory(n, p));
         bool moves = true;
         for (int round = 0; round < MOST_ROUNDS && moves; ++round) {
@@ -67,6 +70,8 @@ struct Violation {
             double way = 0.0;
             for (Size i = 0; i < p; ++i) way = larger(way, absolute(point[i] - center[i]));
             moves = way > STILL * width;
+            weight = larger(PROXIMAL_FALL * weight, LEAST_PROXIMAL);
+            alpha = box.alpha = weight * unit;
         }
         return true;
     }

@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 
 import coldq
 from coldq.learners import enforced_rows
+from coldq.learners.best_response import least_violation
 from coldq.learners.enforced_rows import TOLERANCE, margin_kept
 
 
@@ -85,3 +86,26 @@ def test_both_searches_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (mine[1], mine[2]) == (other[1], other[2])
         np.testing.assert_allclose(mine[0] / slopes, other[0] / slopes, atol=1e-7)
         np.testing.assert_allclose(mine[3], other[3], atol=1e-5)
+
+
+@pytest.mark.parametrize("domain", [coldq.Box(-1.0, 2.0, dim=4), coldq.Simplex(4, 1.5)])
+def test_rows_at_a_small_angle_are_broken_by_as_little_as_can_be(domain: Any) -> None:
+    rng = np.random.default_rng(3)
+    is_box = isinstance(domain, coldq.Box)
+    sums: Any = {} if is_box else {"A_eq": [[1.0] * 4 + [0.0] * 3], "b_eq": [1.5]}
+    ends = [(-1.0, 2.0)] if is_box else [(0.0, None)]
+    for angle in np.repeat([1e-3, 1e-6], 200):
+        A = rng.normal(size=4) * rng.choice([-1.0, 1.0], (3, 1)) + angle * rng.normal(size=(3, 4))
+        A *= 10.0 ** rng.uniform(-3.0, 3.0, (3, 1))
+        slopes = np.sqrt((A * A).sum(axis=1))
+        b = rng.choice([0.3, angle]) * rng.normal(size=3) * slopes
+        x = least_violation(
+            coldq.Affine(A, b), domain, domain.project(rng.normal(size=4)), by_slope=True
+        )
+        found = (np.maximum(A @ x - b, 0.0) / slopes).sum()
+        columns, bounds = np.hstack([A / slopes[:, None], -np.eye(3)]), ends * 4 + [(0.0, None)] * 3
+        least = linprog(
+            [0.0] * 4 + [1.0] * 3, columns, b / slopes, **sums, bounds=bounds,
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )  # fmt: skip
+        assert found <= least.fun + 1e-9
