@@ -28,6 +28,7 @@ def main() -> None:
          rng.uniform(0.0, 2.0, 2))
         for _ in range(SLOTS)
     ]  # fmt: skip
+    roomy = [(H, y, A, b + 2.0) for H, y, A, b in slots]
     level = rng.uniform(-1.0, 1.0, SLOTS)
     opposing = [
         (H, y, np.stack([A[0], -A[0]]), np.array([at + 0.05, 0.05 - at]))
@@ -40,7 +41,8 @@ def main() -> None:
         "SelfTuning, 1%": (tuned, slots, False),
         "SelfTuning, 1%, with a forecast of the user's own": (tuned, slots, True),
         "SelfTuning, 1%, opposing rows": (tuned, opposing, False),
-        "SelfTuning, 1%, on a simplex": (on_simplex, slots, False),
+        "SelfTuning, 1%, on a simplex": (on_simplex, roomy, False),
+        "SelfTuning, 1%, opposing rows on a simplex": (on_simplex, opposing, False),
     }
     calls = [updating(*each) for each in learners.values()]
     measured = in_turns(calls, range(WARM, SLOTS))

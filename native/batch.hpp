@@ -10,7 +10,7 @@ namespace coldq {
 
 using Size = std::ptrdiff_t;
 
-constexpr int MOST_OPERANDS = 64;
+constexpr int MOST_OPERANDS = 72;
 constexpr int MOST_CORE_AXES = 3;
 
 struct Operand {

@@ -82,6 +82,15 @@ void implied(Vector a, double b, Matrix A, Vector B, Vector lower, Vector upper,
     }
 }
 
+// The least <a, x> over blocks of coordinates with sums.
+void least_on_blocks(Vector a, Vector lower, Vector upper, Vector start, Vector total, Vector kind,
+                     double& out) {
+    auto open = [](Vector of) { return const_cast<double*>(of.at); };
+    const Domain domain = {open(lower), open(upper), open(start), open(total),
+                           open(kind),  start.size,  nullptr};
+    out = domain.least(a.at, a.size);
+}
+
 }  // namespace
 
 extern const Entry contractions[];
@@ -97,6 +106,7 @@ const Entry contractions[] = {
     {"weighted_mean", "(m*),(m*,p)->(p)", each<weighted_mean>, one_per_row},
     {"mix", "(n,n),(n,p)->(n,p)", each<mix>},
     {"into_ball", "(p),(p),()->(p)", each<into_ball>},
+    {"least_on_blocks", "(p),(p),(p),(k),(k),(k)->()", each<least_on_blocks>},
     {"implied", "(p),(),(n,p),(n),(p),(p)->()", each<implied>},
     {},
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "batch.hpp"
+#include "domain.hpp"
 #include "sums.hpp"
 
 namespace coldq::COLDQ_LEVEL {

@@ -35,11 +35,15 @@ inline double width_of(double R) { return R < HUGE_VAL ? larger(R, LEAST_WIDTH) 
 
 struct MarginSearch {
     Rows rows;  // as expected, without a margin
-    double *lower, *upper;
+    Domain domain;
     double R, tolerance;
     const double* near;  // where a point of least violation is looked for
 
-    static Size scratch(Size n, Size p) { return 4 * n + p + Violation::scratch(n, p); }
+    // How many numbers of memory it takes; negative if too many.
+    static Size scratch(Size n, Size p, Size blocks) {
+        const Size rest = Violation::scratch(n, p, blocks);
+        return rest < 0 ? rest : 4 * n + p + rest;
+    }
 
     // Set `kept` and `point`, of which a margin's rows are to have one in common.
     Room largest(const double* margin, const double* worst, double* kept, double* point,
@@ -60,7 +64,7 @@ struct MarginSearch {
         }
         auto has_point = [&](const double* by, double* at) {
             const Rows tight = tightened(by);
-            const Violation violation = {tight, lower, upper, width_of(R), true};
+            const Violation violation = {tight, domain, width_of(R), true};
             answered = answered && violation.least(near, at, scratch.at);
             excess = sum<double>(n, [&](Size k) {
                 return larger(dot(rows.A + k * p, at, p) - limits[k], 0.0) * (1.0 / slopes[k]);

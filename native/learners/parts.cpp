@@ -10,27 +10,40 @@ void row_slack(Vector x, Vector g, Matrix J, double R, double tolerance, OutVect
     for (Size k = 0; k < g.size; ++k) out[k] = slack_of(x.at, g[k], J[k], x.size, R, tolerance);
 }
 
+Domain domain_of(Vector lower, Vector upper, Vector start, Vector total, Vector kind,
+                 const double& systems) {
+    auto open = [](Vector of) { return const_cast<double*>(of.at); };
+    return {open(lower),
+            open(upper),
+            open(start),
+            open(total),
+            open(kind),
+            start.size,
+            const_cast<double*>(&systems)};
+}
+
 // Without an answer the point is NaN.
 void least_violation(Scratch scratch, Vector x, Matrix A, Vector b, Vector lower, Vector upper,
-                     double width, double by_slope, OutVector point) {
-    auto open = [](Vector of) { return const_cast<double*>(of.at); };
-    const Violation of = {
-        {b.size, x.size, A.at, b.at, nullptr}, open(lower), open(upper), width, by_slope != 0.0};
+                     Vector start, Vector total, Vector kind, double systems, double width,
+                     double by_slope, OutVector point) {
+    const Domain domain = domain_of(lower, upper, start, total, kind, systems);
+    const Violation of = {{b.size, x.size, A.at, b.at, nullptr}, domain, width, by_slope != 0.0};
     if (!of.least(x.at, point.at, scratch.at))
         for (Size i = 0; i < x.size; ++i) point[i] = __builtin_nan("");
 }
 
-Size violation_scratch(const Operand* operands) {
-    return Violation::scratch(operands[2].length[0], operands[0].length[0]);
+Size violation_scratch(const Operand* of) {
+    return Violation::scratch(of[2].length[0], of[0].length[0], of[5].length[0]);
 }
 
 // `kept` and `reduced` say what became of the margin. Without an answer the point is NaN.
 void margin_kept(Scratch scratch, Vector near, Matrix A, Vector b, Vector margin, Vector worst,
-                 Vector lower, Vector upper, double R, double tolerance, OutVector kept,
-                 double& whole, double& reduced, OutVector point) {
-    auto open = [](Vector of) { return const_cast<double*>(of.at); };
+                 Vector lower, Vector upper, Vector start, Vector total, Vector kind,
+                 double systems, double R, double tolerance, OutVector kept, double& whole,
+                 double& reduced, OutVector point) {
     const Rows rows = {b.size, near.size, A.at, b.at, nullptr};
-    const MarginSearch search = {rows, open(lower), open(upper), R, tolerance, near.at};
+    const Domain domain = domain_of(lower, upper, start, total, kind, systems);
+    const MarginSearch search = {rows, domain, R, tolerance, near.at};
     const Room room = search.largest(margin.at, worst.at, kept.at, point.at, scratch.at);
     whole = room == Room::whole ? 1.0 : 0.0;
     reduced = room == Room::none ? 1.0 : 0.0;
@@ -38,8 +51,8 @@ void margin_kept(Scratch scratch, Vector near, Matrix A, Vector b, Vector margin
         for (Size i = 0; i < near.size; ++i) point[i] = __builtin_nan("");
 }
 
-Size margin_scratch(const Operand* operands) {
-    return MarginSearch::scratch(operands[2].length[0], operands[0].length[0]);
+Size margin_scratch(const Operand* of) {
+    return MarginSearch::scratch(of[2].length[0], of[0].length[0], of[7].length[0]);
 }
 
 struct BookOperands {
@@ -155,10 +168,10 @@ void weighted_play(Vector weights, Matrix points, OutVector x) { play(weights, p
 extern const Entry learner_parts[];
 const Entry learner_parts[] = {
     {"row_slack", "(p),(n),(n,p),(),()->(n)", each<row_slack>},
-    {"least_violation", "(p),(n,p),(n),(p),(p),(),()->(p)", each<least_violation>,
+    {"least_violation", "(p),(n,p),(n),(p),(p),(k)?,(k)?,(k)?,(),(),()->(p)", each<least_violation>,
      violation_scratch},
-    {"margin_kept", "(p),(n,p),(n),(n),(n),(p),(p),(),()->(n),(),(),(p)", each<margin_kept>,
-     margin_scratch},
+    {"margin_kept", "(p),(n,p),(n),(n),(n),(p),(p),(k)?,(k)?,(k)?,(),(),()->(n),(),(),(p)",
+     each<margin_kept>, margin_scratch},
     {"book", "(c),(n),(n),(n),(n),(n),(),(),(n),(n),(n),(),()->(c),(n),(n),(n),(n),(n)", book_slot,
      book_scratch},
     {"tighten", "(),(),(n),(),(),(n)->(n)", each<tightened_margin>},

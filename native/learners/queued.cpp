@@ -6,7 +6,6 @@
 // that looks ahead counts what it just gained once more. Gradient and g before the step are those
 // at x, or at the decision that was played where feedback is late; the step starts from x.
 #include "learners/slot.hpp"
-#include "newton/blocks.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 namespace {
@@ -50,34 +49,31 @@ When when_of(double number) {
     return number == 0.0 ? When::before : number == 1.0 ? When::after : When::ahead;
 }
 
-struct QueueInputs {
+struct QueueOperands {
     Operand x, played, linear, matrix, levels, A, b, measured, queue;
-    Operand alpha, gain, eta, floor, price, when, lower, upper;
-
-    // How many numbers an update takes with those of its step; negative if it cannot be made.
-    Size scratch(Size rest) const {
-        if (!has_gradient(linear, matrix, levels, x.length[0])) return DO_NOT_FIT;
-        const Size n = b.length[0];
-        return rest < 0 ? rest : x.length[0] + levels.length[0] + 3 * n + 1 + rest;
-    }
-};
-
-struct QueueResults {
+    Operand alpha, gain, eta, floor, price, when;
+    DomainOperands domain;
     Operand next, next_queue, multipliers, residual;
 };
 
-// Go through a batch; `step(i, rows, points, scratch)` takes the step of an instance.
-template <class Step>
-void update_queues(const Run& run, const QueueInputs& of, const QueueResults& to, Step step) {
+Size queue_scratch(const Operand* operands) {
+    const auto& of = *reinterpret_cast<const QueueOperands*>(operands);
+    const Size n = of.b.length[0], p = of.x.length[0];
+    if (!has_gradient(of.linear, of.matrix, of.levels, p) || !of.domain.fit()) return DO_NOT_FIT;
+    const Size rest = Points::scratch(n, p, 1, of.domain.start.length[0]);
+    return rest < 0 ? rest : p + of.levels.length[0] + 3 * n + rest;
+}
+
+void queue_step(const Run& run) {
+    const auto& of = *reinterpret_cast<const QueueOperands*>(run.operands);
     const Size n = of.b.length[0], p = of.x.length[0], m = of.matrix.length[0];
     Scratch scratch{run.scratch};
     double *slope = scratch.take(p), *levels = scratch.take(of.levels.length[0]);
     double *weights = scratch.take(n), *g = scratch.take(n), *zeros = scratch.take(n);
-    double* systems = scratch.take(1);
-    *systems = HUGE_VAL;
     for (Size k = 0; k < n; ++k) zeros[k] = 0.0;
     for (Size i = 0; i < run.count; ++i) {
-        double *x = at(of.x, i), *queue = at(of.queue, i), *next_queue = at(to.next_queue, i);
+        double *x = at(of.x, i), *queue = at(of.queue, i), *next = at(of.next, i);
+        double* next_queue = at(of.next_queue, i);
         const Rows rows{n, p, at(of.A, i), at(of.b, i), at(of.measured, i)};
         const Loss loss{p, m, at(of.linear, i), at(of.matrix, i), at(of.levels, i)};
         const QueueRule rule{*at(of.gain, i), *at(of.eta, i), *at(of.floor, i), *at(of.price, i),
@@ -85,105 +81,26 @@ void update_queues(const Run& run, const QueueInputs& of, const QueueResults& to
         const double* place = of.played.at ? at(of.played, i) : x;
         weigh(rule, rows, place, queue, next_queue, weights, g);
         const double* gradient = loss.gradient(place, slope, levels);
-        const Points point{x,
-                           const_cast<double*>(gradient),
-                           at(of.alpha, i),
-                           weights,
-                           0,
-                           at(of.lower, i),
-                           at(of.upper, i),
-                           zeros,
-                           systems};
-        step(i, rows, point, scratch.at);
-        if (rule.when == When::after) follow(rule, rows, at(to.next, i), queue, next_queue, g);
+        const Points point{x, const_cast<double*>(gradient), at(of.alpha, i), weights, 0, 0, zeros};
+        point.step(rows, of.domain.of(i), 1, next, at(of.multipliers, i), at(of.residual, i),
+                   scratch.at);
+        if (rule.when == When::after) follow(rule, rows, next, queue, next_queue, g);
     }
-}
-
-struct QueueOperands {
-    QueueInputs in;
-    QueueResults out;
-};
-
-Size queue_scratch(const Operand* operands) {
-    const auto& of = *reinterpret_cast<const QueueOperands*>(operands);
-    return of.in.scratch(affine_scratch(of.in.b.length[0], of.in.x.length[0], 1));
-}
-
-void queue_step(const Run& run) {
-    const auto& of = *reinterpret_cast<const QueueOperands*>(run.operands);
-    update_queues(run, of.in, of.out,
-                  [&](Size i, const Rows& rows, const Points& point, double* scratch) {
-                      AffineOperands step = point.operands(rows);
-                      step.x = numbers(at(of.out.next, i), rows.p, rows.p);
-                      step.multipliers = numbers(at(of.out.multipliers, i), rows.n, rows.n);
-                      step.residual = numbers(at(of.out.residual, i), 0, 1);
-                      affine_step({1, reinterpret_cast<const Operand*>(&step), scratch});
-                  });
-}
-
-struct BlockQueueOperands {
-    QueueInputs in;
-    Operand start, total, kind, steps;
-    QueueResults out;
-
-    // Those of the step of instance i.
-    BlockOperands step(Size i, const Rows& rows, const Points& point) const {
-        const AffineOperands box = point.operands(rows);
-        auto its = [&](const Operand& operand) {
-            return numbers(at(operand, i), operand.length[0], 0);
-        };
-        BlockOperands of = {};
-        of.center = box.center;
-        of.gradient = box.gradient;
-        of.alpha = box.alpha;
-        of.floor = of.guess = box.floor;
-        of.weights = box.weights;
-        of.entries = numbers(box.A.at, rows.n * rows.p, 0);
-        of.b = box.b;
-        of.lower = box.lower;
-        of.upper = box.upper;
-        of.start = its(start);
-        of.total = its(total);
-        of.kind = its(kind);
-        of.steps = its(steps);
-        of.x = its(out.next);
-        of.multipliers = its(out.multipliers);
-        of.residual = its(out.residual);
-        return of;
-    }
-};
-
-Size queue_blocks_scratch(const Operand* operands) {
-    const auto& of = *reinterpret_cast<const BlockQueueOperands*>(operands);
-    BlockOperands step = {};
-    step.b = of.in.b;
-    step.center = of.in.x;
-    step.start = of.start;
-    step.entries.length[0] = of.in.b.length[0] * of.in.x.length[0];
-    return of.in.scratch(blocks_scratch(step));
-}
-
-void queue_blocks_step(const Run& run) {
-    const auto& of = *reinterpret_cast<const BlockQueueOperands*>(run.operands);
-    update_queues(run, of.in, of.out,
-                  [&](Size i, const Rows& rows, const Points& point, double* scratch) {
-                      const BlockOperands step = of.step(i, rows, point);
-                      blocks_step({1, reinterpret_cast<const Operand*>(&step), scratch});
-                  });
 }
 
 struct ExpertOperands {
     Operand points, queues, alphas, x, logs, kappa, shared, linear, matrix, levels, A, b;
-    Operand gain, eta, floor, price, when, lower, upper;
+    Operand gain, eta, floor, price, when;
+    DomainOperands domain;
     Operand next, next_logs, next_points, next_queues, multipliers, residuals;
 };
 
 Size expert_scratch(const Operand* operands) {
     const auto& of = *reinterpret_cast<const ExpertOperands*>(operands);
     const Size e = of.points.length[0], n = of.b.length[0], p = of.x.length[0];
-    if (!has_gradient(of.linear, of.matrix, of.levels, p)) return DO_NOT_FIT;
-    const Size rest = affine_scratch(n, p, e);
-    return rest < 0 ? rest : p + e * p + of.levels.length[0] + 2 * n + e * n + e + 1 + rest;
+    if (!has_gradient(of.linear, of.matrix, of.levels, p) || !of.domain.fit()) return DO_NOT_FIT;
+    const Size rest = Points::scratch(n, p, e, of.domain.start.length[0]);
+    return rest < 0 ? rest : p + e * p + of.levels.length[0] + 2 * n + e * n + e + rest;
 }
 
 // A slot of several experts: their weights by the surrogate losses, their steps, their mean.
@@ -195,8 +112,7 @@ void experts_step(const Run& run) {
     double *slope = scratch.take(p), *slopes = scratch.take(e * p),
            *levels = scratch.take(of.levels.length[0]);
     double *g = scratch.take(n), *zeros = scratch.take(n), *weights = scratch.take(e * n);
-    double *their_weights = scratch.take(e), *systems = scratch.take(1);
-    *systems = HUGE_VAL;
+    double* their_weights = scratch.take(e);
     for (Size k = 0; k < n; ++k) zeros[k] = 0.0;
     for (Size i = 0; i < run.count; ++i) {
         double *x = at(of.x, i), *points = at(of.points, i), *queues = at(of.queues, i);
@@ -219,14 +135,9 @@ void experts_step(const Run& run) {
             for (Size k = 0; k < p; ++k) its[k] = found[k];
             weigh(rule_of(j), rows, point, queues + j * n, next_queues + j * n, weights + j * n, g);
         }
-        const Points all{points,          slopes,         at(of.alphas, i),
-                         weights,         of.alphas.lead, at(of.lower, i),
-                         at(of.upper, i), zeros,          systems};
-        AffineOperands step = all.operands(rows);
-        step.x = numbers(next_points, p, p);
-        step.multipliers = numbers(at(of.multipliers, i), n, n);
-        step.residual = numbers(at(of.residuals, i), 0, 1);
-        affine_step({e, reinterpret_cast<const Operand*>(&step), scratch.at});
+        const Points all{points, slopes, at(of.alphas, i), weights, of.alphas.lead, n, zeros};
+        all.step(rows, of.domain.of(i), e, next_points, at(of.multipliers, i), at(of.residuals, i),
+                 scratch.at);
         for (Size j = 0; j < e; ++j) {
             const QueueRule rule = rule_of(j);
             if (rule.when == When::after)
@@ -241,15 +152,12 @@ void experts_step(const Run& run) {
 extern const Entry queued[];
 const Entry queued[] = {
     {"queue_step",
-     "(p),(p)?,(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p)->(p),(n),(n),()",
+     "(p),(p)?,(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),"
+     "(p),(p),(k)?,(k)?,(k)?,()->(p),(n),(n),()",
      queue_step, queue_scratch},
-    {"queue_blocks_step",
-     "(p),(p)?,(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n),(),(),(),(),(),(),(p),(p),(k),(k),(k),()"
-     "->(p),(n),(n),()",
-     queue_blocks_step, queue_blocks_scratch},
     {"experts_step",
-     "(e,p),(e,n),(e*),(p),(e),(),(),(p)?,(m,p)?,(m)?,(n,p),(n),(e*),(e*),(e*),(e*),(),(p),(p)"
-     "->(p),(e),(e,p),(e,n),(e,n),(e)",
+     "(e,p),(e,n),(e*),(p),(e),(),(),(p)?,(m,p)?,(m)?,(n,p),(n),(e*),(e*),(e*),(e*),(),"
+     "(p),(p),(k)?,(k)?,(k)?,()->(p),(e),(e,p),(e,n),(e,n),(e)",
      experts_step, expert_scratch},
     {},
 };

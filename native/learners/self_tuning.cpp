@@ -1,4 +1,4 @@
-// SelfTuning's whole update in one call, for affine rows on a box.
+// SelfTuning's whole update in one call, for affine rows on a box or on blocks with sums.
 //
 // A slot is judged (foresight.hpp), what forecasts keep and expect follows (forecasts.hpp), and the
 // expected rows are tightened by the margin, no more than leaves each row by itself a decision.
@@ -24,7 +24,9 @@ struct UpdateOperands {
     PoolOperands pool;
     Operand played, linear, matrix, levels, A, b, measured, own_A, own_b;
     ForecastOperands forecasts;
-    Operand sizes, lower, upper, rate, tolerance, R;
+    Operand sizes;
+    DomainOperands domain;
+    Operand rate, tolerance, R;
     Operand next, next_predicted, next_slopes, next_points;
     RememberedOperands after;
     KeptOperands next_kept;
@@ -38,7 +40,7 @@ struct Update {
     double *slope, *point, *levels, *values, *own_values, *slack, *work, *data, *usual, *ahead,
         *limits, *A, *b;
     double *tight, *margin, *worst, *weights, *zeros, *directions, *alphas, *multipliers,
-        *residuals, *systems;
+        *residuals;
     double* rest;   // where the step works
     Size used = 0;  // numbers before that
 
@@ -77,13 +79,12 @@ struct Update {
         alphas = take(K);
         multipliers = take(K * n);
         residuals = take(K);
-        systems = take(1);
         rest = take(0);
     }
 
     bool fit() const {
         return has_gradient(of.linear, of.matrix, of.levels, p) && of.before.fit() &&
-               of.forecasts.fit(of.kept) && d == n * (p + 1) &&
+               of.forecasts.fit(of.kept) && of.domain.fit() && d == n * (p + 1) &&
                j == of.forecasts.table.length[0] + 1 && of.pool.hedge.length[0] == COUNTS &&
                !of.own_A.at == !of.own_b.at;
     }
@@ -99,11 +100,8 @@ struct Update {
 
     // Whether no decision keeps the slot's rows; `known` where that can be told.
     bool is_infeasible(Size i, bool& known) const {
-        const Violation violation = {{n, p, at(of.A, i), at(of.b, i), nullptr},
-                                     at(of.lower, i),
-                                     at(of.upper, i),
-                                     width_of(*at(of.R, i)),
-                                     true};
+        const Rows rows = {n, p, at(of.A, i), at(of.b, i), nullptr};
+        const Violation violation = {rows, of.domain.of(i), width_of(*at(of.R, i)), true};
         known = violation.least(place(i), point, rest);
         return known && !kept(i, at(of.A, i), at(of.b, i), point);
     }
@@ -148,14 +146,12 @@ struct Update {
 
     // No decision makes room for more than `room`, nor any for a row that none moves.
     void make_room(Size i, const Remembered<double>& after) const {
-        const double *lower = at(of.lower, i), *upper = at(of.upper, i);
+        const Domain domain = of.domain.of(i);
         for (Size k = 0; k < n; ++k) {
             const double* row = A + k * p;
             bool moves = false;
             for (Size e = 0; e < p; ++e) moves = moves || row[e] != 0.0;
-            const double least = sum<double>(p, [&](Size e) {
-                return row[e] == 0.0 ? 0.0 : smaller(row[e] * lower[e], row[e] * upper[e]);
-            });
+            const double least = domain.least(row, p);
             after.margin[k] = moves ? smaller(after.margin[k], b[k] - least) : 0.0;
             if (!moves) after.ordinary[k] = 0.0;
             tight[k] = b[k] - after.margin[k];
@@ -181,14 +177,8 @@ struct Update {
     // Every member's step; the largest residual, NaN if there is any.
     double step(Size i) const {
         const Rows rows{n, p, A, tight, nullptr};
-        const Points points{at(of.points, i), directions,      alphas, weights, 1,
-                            at(of.lower, i),  at(of.upper, i), zeros,  systems};
-        AffineOperands operands = points.operands(rows);
-        operands.weights.step = 0;
-        operands.x = numbers(at(of.next_points, i), p, p);
-        operands.multipliers = numbers(multipliers, n, n);
-        operands.residual = numbers(residuals, 0, 1);
-        affine_step({K, reinterpret_cast<const Operand*>(&operands), rest});
+        const Points points{at(of.points, i), directions, alphas, weights, 1, 0, zeros};
+        points.step(rows, of.domain.of(i), K, at(of.next_points, i), multipliers, residuals, rest);
         double worst = 0.0;
         for (Size k = 0; k < K; ++k)
             if (!(residuals[k] <= worst)) worst = residuals[k];
@@ -201,8 +191,11 @@ struct Update {
                  double& residual) const {
         double* points = at(of.next_points, i);
         for (Size k = 0; k < n; ++k) worst[k] = b[k] - lowest[k];
-        const MarginSearch search = {{n, p, A, b, nullptr}, at(of.lower, i),      at(of.upper, i),
-                                     *at(of.R, i),          *at(of.tolerance, i), at(of.next, i)};
+        const MarginSearch search = {{n, p, A, b, nullptr},
+                                     of.domain.of(i),
+                                     *at(of.R, i),
+                                     *at(of.tolerance, i),
+                                     at(of.next, i)};
         const Room room = search.largest(after.margin, worst, margin, point, rest);
         for (Size k = 0; k < n; ++k) {
             after.margin[k] = margin[k];
@@ -281,14 +274,15 @@ Size update_scratch(const Operand* operands) {
     const auto& of = *reinterpret_cast<const UpdateOperands*>(operands);
     const Update update(of, nullptr);
     if (!update.fit()) return DO_NOT_FIT;
-    const Size n = update.n, p = update.p, step = affine_scratch(n, p, update.K);
-    return step < 0 ? step : update.used + step + MarginSearch::scratch(n, p);
+    const Size n = update.n, p = update.p, blocks = of.domain.start.length[0];
+    const Size step = Points::scratch(n, p, update.K, blocks);
+    const Size search = MarginSearch::scratch(n, p, blocks);
+    return step < 0 || search < 0 ? -1 : update.used + step + search;
 }
 
 void self_tuning_step(const Run& run) {
     const auto& of = *reinterpret_cast<const UpdateOperands*>(run.operands);
     const Update update(of, run.scratch);
-    *update.systems = HUGE_VAL;
     for (Size k = 0; k < update.n; ++k) update.zeros[k] = 0.0;
     for (Size i = 0; i < run.count; ++i) *at(of.residual, i) = update.update(i);
 }
@@ -301,7 +295,7 @@ const Entry self_tuning[] = {
      "(),(p),(j,n),(n),(k,p),(c),(n),(n),(n),(n),(e,n),(n),(j,n),(j),(r,d),(l,n),(n,h),(n,h),"
      "(n,h,h),(q),(k),(k),(p)?,(p)?,(m,p)?,(m)?,(n,p),(n),(n)?,(n,p)?,(n)?,(n,a),(o,n)?,(f,g),(u),("
      "v),"
-     "(k),(p),(p),(),(),()"
+     "(k),(p),(p),(z)?,(z)?,(z)?,(),(),(),()"
      "->(p),(j,n),(n),(k,p),(c),(n),(n),(n),(n),(e,n),(n),(j,n),(j),(r,d),(l,n),(n,h),(n,h),"
      "(n,h,h),(q),(k),(k),()",
      self_tuning_step, update_scratch},

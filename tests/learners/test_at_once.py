@@ -199,6 +199,21 @@ def test_a_slot_of_experts_at_once_has_the_bits_of_the_plain_path(
     assert taken == 23  # slot 1 is left to the plain path
 
 
+@pytest.mark.parametrize("n", [1, 3, 20])
+@pytest.mark.parametrize("domain", SUMS)
+def test_experts_on_sums_of_blocks_have_the_bits_of_the_plain_path(domain: str, n: int) -> None:
+    rng, taken = np.random.default_rng(n), 0
+    for make in (coldq.COLDQExpert, coldq.RECOOExpert):
+        learner = make(SUMS[domain], horizon=50)
+        state = learner.init(n)
+        for t in range(1, 25):
+            g = coldq.Affine(rng.normal(size=(n, P)), 0.3 * rng.normal(size=n))
+            revealed = coldq.Feedback(drawn(rng, "least squares", state.x), g, slot=t)
+            taken += experts_at_once(learner, state, revealed) is not None
+            state = on_both_paths(learner, state, revealed)
+    assert taken > 40
+
+
 def test_experts_say_what_is_wrong_as_on_the_plain_path() -> None:
     learner = coldq.COLDQExpert(X, horizon=3)
     q, A, b = np.ones(P), np.ones((N, P)), np.ones(N)

@@ -43,7 +43,7 @@ def test_the_margin_kept_is_the_largest_with_a_common_point(
     native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not native:
-        monkeypatch.setattr(enforced_rows, "on_a_box", without_an_answer)
+        monkeypatch.setattr(enforced_rows, "at_once", without_an_answer)
     rng, found = np.random.default_rng(5), []
     for _ in range(200):
         A, b, slopes, margin, worst, X, near = instance(rng)
@@ -81,7 +81,7 @@ def test_both_searches_agree(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
     one = all_of_them()
-    monkeypatch.setattr(enforced_rows, "on_a_box", without_an_answer)
+    monkeypatch.setattr(enforced_rows, "at_once", without_an_answer)
     for (_, _, slopes, *_), mine, other in zip(given, one, all_of_them(), strict=True):
         assert (mine[1], mine[2]) == (other[1], other[2])
         np.testing.assert_allclose(mine[0] / slopes, other[0] / slopes, atol=1e-7)

@@ -255,7 +255,7 @@ def test_the_regret_bound_counts_a_path_in_the_units_of_the_step() -> None:
 
 def test_coordinates_of_unlike_units_are_warned_about_where_nothing_is_done() -> None:
     wide = coldq.Polytope(np.ones((1, 2)), [3e8], 0.0, [6e8, 0.6])
-    with pytest.warns(coldq.UnlikelyUnits, match="coordinate 0 is 6e.08 wide and coordinate 1 0.6"):
+    with pytest.warns(coldq.UnlikelyUnits, match="coordinate 0 is 3e.08 wide and coordinate 1 0.6"):
         coldq.SelfTuning(wide, 0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -19,12 +19,21 @@ KINDS = (
 )  # fmt: skip
 
 
-def learner_of(kind: str) -> Any:
+DOMAINS = {
+    "box": coldq.Box(0.0, [9.0, 8.0, 7.0]),
+    "simplex": coldq.Simplex(P, total=12.0),
+    "product": coldq.Product(coldq.Simplex(2, total=10.0, cap=7.0), coldq.Box(0.0, 7.0, dim=1)),
+    "budget": coldq.Polytope(np.ones((1, P)), [14.0], lower=0.0),
+}
+
+
+def learner_of(kind: str, domain: str = "box") -> Any:
     forecasts: Any = coldq.forecasts.DEFAULT
     if kind == "function":
         forecasts = (*coldq.forecasts.SMALL_MEMORY, lambda limits: limits[-3:].mean(axis=0))
-    X = coldq.Box(0.0, [9.0, 8.0, 7.0])
-    return coldq.SelfTuning(X, None if kind == "no margin" else 0.1, forecasts=forecasts)
+    return coldq.SelfTuning(
+        DOMAINS[domain], None if kind == "no margin" else 0.1, forecasts=forecasts
+    )
 
 
 def slot(rng: Any, kind: str, t: int, x: Any) -> tuple[coldq.Feedback, Any]:
@@ -59,9 +68,12 @@ def assert_same(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("batch", [(), (5,), (2, 2)])
+@pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_call_gives_the_bits_of_the_rule_step_by_step(kind: str, batch: Any) -> None:
-    rng, learner, slots, at_once = np.random.default_rng(7), learner_of(kind), 60, 0
+def test_one_call_gives_the_bits_of_the_rule_step_by_step(
+    kind: str, domain: str, batch: Any
+) -> None:
+    rng, learner, slots, at_once = np.random.default_rng(7), learner_of(kind, domain), 60, 0
     state = learner.init(N, batch=batch)
     for t in range(slots):
         revealed, played = slot(rng, kind, t, state.x)
@@ -74,8 +86,11 @@ def test_one_call_gives_the_bits_of_the_rule_step_by_step(kind: str, batch: Any)
     assert at_once >= 0.8 * slots
 
 
+@pytest.mark.parametrize("domain", ["box", "product"])
 @pytest.mark.parametrize("kind", ["rate", "forecast", "late", "tight", "random"])
-def test_a_member_of_a_batch_has_the_bits_of_one_alone(kind: str, monkeypatch: Any) -> None:
+def test_a_member_of_a_batch_has_the_bits_of_one_alone(
+    kind: str, domain: str, monkeypatch: Any
+) -> None:
     missed = []
     complete = fused._complete
 
@@ -84,7 +99,7 @@ def test_a_member_of_a_batch_has_the_bits_of_one_alone(kind: str, monkeypatch: A
         return complete(*given)
 
     monkeypatch.setattr(fused, "_complete", counted)
-    rng, learner, runs = np.random.default_rng(8), learner_of(kind), 40
+    rng, learner, runs = np.random.default_rng(8), learner_of(kind, domain), 40
     together, alone = learner.init(N, batch=(runs,)), [learner.init(N) for _ in range(runs)]
     for t in range(40):
         revealed, played = slot(rng, kind, t, together.x)

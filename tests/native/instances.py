@@ -120,8 +120,8 @@ def main() -> None:
     for name in steps.INPUTS:
         bits = hashlib.sha256()
         for n, p in ((1, 5), (2, 10), (3, 9), (9, 20), (20, 8), (30, 50)):
-            for batch in ((), (21,)):
-                given = steps.drawn(name, np.random.default_rng([n, p]), batch, n=n, p=p)
+            for batch, k in (((), 0), ((21,), 0), ((), 3), ((21,), 3)):
+                given = steps.drawn(name, np.random.default_rng([n, p]), batch, n=n, p=p, k=k)
                 for part in getattr(_native, name)(*given):
                     bits.update(part.tobytes())
         print(name, bits.hexdigest())

@@ -30,7 +30,7 @@ BOX |= {"least_violation": 3, "margin_kept": 5}
 BOX |= dict.fromkeys(ROOTS[:3], 8)
 POSITIVE = {
     "affine_step": (2, 4), "working_set_step": (2, 4), "queue_step": (8, 9, 10, 12, 13),
-    "experts_step": (1, 2, 5, 12, 14, 15), "least_violation": (5,), "margin_kept": (3, 7, 8),
+    "experts_step": (1, 2, 5, 12, 14, 15), "least_violation": (9,), "margin_kept": (3, 11, 12),
     "capacity_step": (2, 4, 5, 6, 7),
     "ball_row_step": (2, 4, 5), "diagonal_row_step": (2, 4, 5), "ball_step": (2, 4, 9),
 }  # fmt: skip
@@ -46,17 +46,28 @@ def shape(core: str, sizes: dict[str, int], batch: tuple[int, ...] = ()) -> tupl
     return (*batch, *(sizes[axis] for axis in core))
 
 
+def blocks(rng: np.random.Generator, p: int, k: int) -> tuple[Any, Any, Any]:
+    """Where k blocks of p coordinates begin, sums that they can have, and what these are."""
+    if not k:
+        return None, None, None
+    start = np.arange(k) * p // k
+    total = 0.5 * rng.uniform(-1.0, 1.0, k) * np.diff(start, append=p)
+    return start.astype(float), total, rng.choice([-np.inf, 0.0, np.inf], k)
+
+
 def drawn(
     name: str, rng: np.random.Generator, batch: tuple[int, ...] = (), **sizes: int
 ) -> list[Any]:
-    """Arguments that make sense: a box, positive weights, a loss of least squares."""
-    sizes = {"m": 4, "e": 3, **sizes}
+    """Arguments that make sense: a box or k blocks in it, positive weights, least squares."""
+    sizes = {"m": 4, "e": 3, "k": 0, **sizes}
     given: list[Any] = [rng.normal(size=shape(core, sizes, batch)) for core in INPUTS[name]]
     for which in POSITIVE[name]:
         given[which] = np.asarray(np.abs(given[which]) + 0.1)
     if name in BOX:
         box = BOX[name]
         given[box], given[box + 1] = np.full(sizes["p"], -1.0), np.full(sizes["p"], 1.0)
+        if INPUTS[name][box + 2 : box + 3] == ["k"]:
+            given[box + 2 : box + 6] = *blocks(rng, sizes["p"], sizes["k"]), np.array(np.inf)
     if name in LOSS:
         given[LOSS[name]] = None
         given[BOX[name] - 1] = np.asarray(rng.integers(0, 3, batch), float)  # when the queue moves

@@ -241,7 +241,8 @@ def test_given_constants_that_are_too_small_fail_and_void_the_bounds() -> None:
         (coldq.Simplex(3), 0.5, True),  # 0.5 - 1 everywhere
         (coldq.Ball(np.zeros(3), 1.0), np.sqrt(3.0) + 0.5, True),
         (coldq.Product(coldq.Simplex(2), coldq.Ball([0.0], 1.0)), 1.5, True),
-        (coldq.Polytope([[1.0, 1.0, 1.0]], [1.0], lower=0.0), 0.5, False),
+        (coldq.Polytope([[1.0, 1.0, 1.0]], [1.0], lower=0.0), 0.5, True),
+        (coldq.Polytope([[1.0, 1.0, 2.0]], [1.0], lower=0.0), 0.5, False),
     ],
 )
 def test_a_constraint_bound_is_refuted_only_by_a_value_in_the_domain(

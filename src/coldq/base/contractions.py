@@ -53,6 +53,10 @@ log_capacity = Contraction(
 bounded_queue = Contraction(
     "bounded_queue", "``max{(1 - eta) Q + gain [g]_+, floor}`` of (Q, g, gain, eta, floor)."
 )
+least_on_blocks = Contraction(
+    "least_on_blocks",
+    "The least ``a x`` over blocks with sums, of (a, lower, upper, start, total, kind).",
+)
 implied = Contraction(
     "implied",
     "1 where ``a x <= b`` follows from one of the rows ``A x <= B`` on a box, else 0, of "

@@ -39,9 +39,10 @@ from coldq.slot.step import solve
 PROXIMAL_WEIGHT, LEAST_PROXIMAL_WEIGHT, PROXIMAL_FALL = 1e-3, 1e-8, 0.1
 MAX_PROXIMAL_STEPS = 40
 
-on_a_box = Contraction(
+at_once = Contraction(
     "least_violation",
-    "A decision of least violation, or NaN, of (near, A, b, lower, upper, width, by_slope).",
+    "A decision of least violation, or NaN, of (near, A, b, the domain's operands, width, "
+    "by_slope).",
 )
 
 
@@ -172,28 +173,36 @@ def least_violation(g: Any, domain: Domain, near: Array, *, by_slope: bool = Fal
     `by_slope` divides every row by its slope, so that rows of unlike units count alike.
     """
     x = np.ascontiguousarray(near)
-    if is_native(g, domain):
-        box: Any = domain
-        point: Array = on_a_box(x, g.A, g.b, box.lower, box.upper, _width(box), float(by_slope))
+    if (on := native_operands(g, domain)) is not None:
+        point: Array = at_once(x, g.A, g.b, *on, _width(domain), float(by_slope))
         if point.shape == x.shape:
-            for some, rows, its in unanswered(point, g, box):
+            for some, rows, its in unanswered(point, g, domain):
                 point[some] = _least_violation(rows, its, x[some], by_slope)
             return point
     return _least_violation(g, domain, x, by_slope)
 
 
-def is_native(g: Any, domain: Any) -> bool:
-    """Whether the native core finds points of these rows: a few affine ones on a box."""
-    return type(g) is Affine and type(domain) is Box and 0 < g.n_constraints <= MAX_NEWTON_ROWS
+def native_operands(g: Any, domain: Any) -> tuple[Any, ...] | None:
+    """What the native core takes of a domain where it finds points: of a few dense rows."""
+    if type(g) is not Affine or not 0 < g.n_constraints <= MAX_NEWTON_ROWS:
+        return None
+    if not hasattr(domain, "operands") or (domain.batch and type(domain) is not Box):
+        return None
+    found: tuple[Any, ...] | None = domain.operands(g.n_constraints)
+    return found
 
 
-def unanswered(point: Array, g: Affine, box: Box) -> Iterator[tuple[Any, Affine, Box]]:
-    """Where points (..., p) are NaN, if any is; the rows and the box of those members."""
+def unanswered(point: Array, g: Affine, domain: Any) -> Iterator[tuple[Any, Affine, Any]]:
+    """Where points (..., p) are NaN, if any is; the rows and the domain of those members."""
     batch, lost = point.shape[:-1], np.isnan(point).any(axis=-1)
     if lost.any():
         some: Any = np.nonzero(lost) if batch else ()
-        lower, upper = (np.broadcast_to(end, point.shape)[some] for end in (box.lower, box.upper))
-        yield some, g.member(some, batch), Box(lower, upper) if box.batch else box
+        if domain.batch:
+            lower, upper = (
+                np.broadcast_to(end, point.shape)[some] for end in (domain.lower, domain.upper)
+            )
+            domain = Box(lower, upper)
+        yield some, g.member(some, batch), domain
 
 
 def _least_violation(g: Any, domain: Domain, x: Array, by_slope: bool) -> Array:

@@ -20,7 +20,7 @@ from coldq.base.arrays import Array
 from coldq.base.contractions import Contraction, dot
 from coldq.base.errors import StepFailed
 from coldq.base.protocols import Domain
-from coldq.learners.best_response import is_native, least_violation, unanswered
+from coldq.learners.best_response import least_violation, native_operands, unanswered
 from coldq.slot.constraints import Affine, LogCapacity, Stacked
 from coldq.slot.constraints.constraint import Kind
 from coldq.slot.step import solve
@@ -32,10 +32,10 @@ MAX_TRIALS = 75  # of shares; every third at least halves what is left
 row_slack = Contraction(
     "row_slack", "The slack of rows, of (x, g, J, R, tolerance), see :func:`slack_at`."
 )
-on_a_box = Contraction(
+at_once = Contraction(
     "margin_kept",
-    "What :func:`margin_kept` returns of affine rows on a box, or a point that is NaN, of "
-    "(near, A, b, margin, worst, lower, upper, R, tolerance).",
+    "What :func:`margin_kept` returns of affine rows, or a point that is NaN, of (near, A, b, "
+    "margin, worst, the domain's operands, R, tolerance).",
 )
 
 
@@ -92,14 +92,13 @@ def margin_kept(
     of x, for every row. Reduced is the largest share of `worst`; where there is no point without a
     margin, it is zero and the point one of least violation.
     """
-    if is_native(g, domain):
-        box: Any = domain
-        kept, whole, reduced, point = on_a_box(
-            near, g.A, g.b, margin, worst, box.lower, box.upper, box.diameter, tolerance
+    if (on := native_operands(g, domain)) is not None:
+        kept, whole, reduced, point = at_once(
+            near, g.A, g.b, margin, worst, *on, domain.diameter, tolerance
         )
         if point.shape == near.shape:
             found = kept, np.array(whole, bool), np.array(reduced, bool), point
-            for some, rows, its in unanswered(point, g, box):
+            for some, rows, its in unanswered(point, g, domain):
                 again = _margin_kept(rows, margin[some], worst[some], its, near[some], tolerance)
                 for array, one in zip(found, again, strict=True):
                     array[some] = one

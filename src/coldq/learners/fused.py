@@ -22,19 +22,16 @@ from coldq.learners.recent import Recent
 from coldq.learners.revealed import require_slot
 from coldq.learners.state import QueueState, queue_state
 from coldq.slot.constraints import Affine
-from coldq.slot.domains import Box
 from coldq.slot.feedback import Feedback, Forecast
 from coldq.slot.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.slot.step.residuals import listening, tell
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.api import (
     experts_step,
-    queue_blocks_step,
     queue_step,
     self_tuning_step,
 )
 from coldq.solver.cascade import MAX_NEWTON_ROWS
-from coldq.solver.simplices import steps_for
 from coldq.solver.threads import MIN_THREAD_WORK, fill_batch
 
 AFFINE = 1.0  # the kind of dense rows, see :func:`~coldq.forecasts.kind_of`
@@ -94,16 +91,9 @@ def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
     domain, x, t = learner.domain, state.x, state.t
     A: Any = rows.A
     queue, (n, p) = state.queue, A.shape[-2:]
-    if type(domain) is Box:
-        if n > MAX_NEWTON_ROWS:
-            return None
-        update, on = queue_step, (domain.lower, domain.upper)
-    else:
-        blocks = getattr(domain, "blocks", None)
-        if blocks is None:
-            return None
-        box, steps = domain.box, steps_for(n, p, False)
-        update, on = queue_blocks_step, (box.lower, box.upper, *blocks, steps)
+    on = domain.operands(n) if hasattr(domain, "operands") else None
+    if on is None:
+        return None
     try:
         # One decision, of which there is little Python.
         if type(t) is int64 and x.ndim == 1:  # pyright: ignore[reportUnnecessaryComparison]
@@ -121,7 +111,7 @@ def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
             rule = QueueRule(rule.alpha, price=rule.price)
         if rule.when is When.AFTER_STEP and g is not None:
             return None  # not known at the new x
-        following, its_queue, multipliers, residual = update(
+        following, its_queue, multipliers, residual = queue_step(
             x, played, vector, matrix, levels, A, rows.b, g, queue, *rule, *on
         )
         if following.shape != x.shape:
@@ -148,7 +138,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     rows, domain, t, slot = feedback.constraint, learner.domain, state.t, feedback.slot
     if (
         type(rows) is not Affine
-        or type(domain) is not Box
+        or not hasattr(domain, "operands")
         or rows.measured is not None  # at one point alone
         or type(t) is not int64
         or (slot is not None and (type(slot) is not int or slot != t))
@@ -166,13 +156,14 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
         return None
     vector, matrix, levels = arrays(loss)
     try:
-        if rows.A.shape[0] > MAX_NEWTON_ROWS:
+        on = domain.operands(rows.A.shape[0])
+        if on is None:
             return None
         alpha, gain, eta, floor, price, when = pool.rule(now)
         x, logs, points, queue, multipliers, residuals = experts_step(
             experts.x, experts.queue, alpha, state.x, state.log_weights, learner.kappa,
             float(learner.gradient == "shared"), vector, matrix, levels, rows.A, rows.b, gain, eta,
-            floor, price, when, domain.lower, domain.upper,
+            floor, price, when, *on,
         )  # fmt: skip
     except (AttributeError, TypeError, ValueError):  # no rule, or arrays that do not fit
         return None
@@ -201,7 +192,7 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
     """The next state of SelfTuning, or None. Members of a batch to whom the core has no answer,
     because a row was violated or would be, take the plain path by themselves."""
     revealed = _revealed(learner, state, feedback, played)
-    if revealed is None or type(learner.domain) is not Box:
+    if revealed is None or not hasattr(learner.domain, "operands"):
         return None
     played, vector, matrix, levels, rows, g = revealed
     domain, x, t, own, ahead = learner.domain, state.x, state.t, None, learner._margins
@@ -215,7 +206,8 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
             return None
     A: Any = rows.A
     forecaster, (n, p) = ahead.forecaster, A.shape[-2:]
-    if not 0 < n <= MAX_NEWTON_ROWS or rows.b.shape[-1] != n or x.shape[-1] != p:
+    on = domain.operands(n) if 0 < n <= MAX_NEWTON_ROWS else None
+    if on is None or rows.b.shape[-1] != n or x.shape[-1] != p:
         return None
     if feedback.slot is not None:
         require_slot(feedback.slot, t)
@@ -237,8 +229,7 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
             state.errors, past, state.levels, state.terms, state.coefficients, state.covariance,
             state.hedge, state.losses, state.weights, played, vector, matrix, levels, A, rows.b,
             g, None if own is None else own.A, None if own is None else own.b, lags, asked,
-            *forecaster.parts, learner.pool,
-            domain.lower, domain.upper, ahead.rate, ahead.tolerance, learner._R,
+            *forecaster.parts, learner.pool, *on, ahead.rate, ahead.tolerance, learner._R,
         )  # fmt: skip
         found = self_tuning_step(*given) if not t.ndim else _side_by_side(given, t.shape)
     except (AttributeError, TypeError, ValueError):  # arrays that do not fit
@@ -277,7 +268,7 @@ TUNED = (
 )  # fmt: skip
 # The core axes of what it takes.
 TUNED_CORES = (0, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1, 2, 1, 2, 2, 2, 2, 3, 1, 1, 1,
-               1, 1, 2, 1, 2, 1, 1, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1, 0, 0, 0)  # fmt: skip
+               1, 1, 2, 1, 2, 1, 1, 2, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)  # fmt: skip
 
 
 def _side_by_side(given: tuple[Any, ...], batch: tuple[int, ...]) -> tuple[Array, ...]:

@@ -361,7 +361,7 @@ class SelfTuning(Algorithm):
 
 def _doubt_widths(domain: Domain) -> None:
     """Warn where coordinates have units so unlike that the narrow ones hardly count."""
-    box: Any = getattr(domain, "box", None)
+    box: Any = getattr(domain, "around", None)
     width = np.zeros(0) if box is None else np.ravel(box.upper - box.lower)
     moving = np.flatnonzero(width > 0.0)
     if not moving.size:

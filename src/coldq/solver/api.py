@@ -22,11 +22,10 @@ capacity_step = native.capacity_step
 ball_row_step = native.ball_row_step
 diagonal_row_step = native.diagonal_row_step
 ball_step = native.ball_step
-# A learner's whole update, also on blocks of coordinates with sums, and that of experts. The queue
-# moves before the step, after it, or before it with one more gain counting in the step.
+# A learner's whole update and that of experts. The queue moves before the step, after it, or before
+# it with one more gain counting in the step.
 BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0
 queue_step = native.queue_step
-queue_blocks_step = native.queue_blocks_step
 experts_step = native.experts_step
 # One instance of the general problem of `last_resort`, in double and then in double-double.
 grouped_step = native.grouped_step

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coldq.base.arrays import Array, Value, joint_batch, one_real, point, real_array
-from coldq.base.contractions import dot, matvec
+from coldq.base.contractions import dot, least_on_blocks, matvec
 from coldq.base.errors import InvalidInput
 from coldq.slot.constraints import Affine
 from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import solve_affine
 from coldq.solver.constants import ENFORCED_TOLERANCE, ORIGIN_SIZE
 from coldq.solver.problem import HALF, zeros_of
-from coldq.solver.simplices import Blocks, blocks_of, project_on_blocks
+from coldq.solver.simplices import Blocks, blocks_of, project_on_blocks, steps_for
 
 if TYPE_CHECKING:
     from coldq.slot.domains.box import Box
@@ -128,6 +128,15 @@ class Domain(Value):
         found = self._segments
         return found if found is not None and found.summed.size else None
 
+    def operands(self, n: int) -> tuple[Any, ...] | None:
+        """What the native core takes of the domain for n dense rows, or None: for other solvers.
+
+        The bounds, the blocks, and how many systems Newton's method may solve.
+        """
+        if self.blocks is None:
+            return None
+        return (self.box.lower, self.box.upper, *self.blocks, steps_for(n, self.box.dim, False))
+
     @cached_property
     def size(self) -> Array:
         """The largest finite bound or limit of each polyhedral domain of a batch, at least 1."""
@@ -151,6 +160,11 @@ class Domain(Value):
         >>> coldq.Simplex(3).ends(np.array([[1.0, 2.0, 5.0]]))
         (array([1.]), array([5.]), True)
         """
+        if self.blocks is not None and np.isfinite(self.box.lower).all():
+            start, total, kind = self.blocks
+            bounds = self.box.lower[..., None, :], self.box.upper[..., None, :]
+            given = *bounds, start, total[..., None, :], kind
+            return least_on_blocks(A, *given), -least_on_blocks(-A, *given), True
         box = self.around
         with np.errstate(invalid="ignore"):
             sides = np.stack([A * box.lower[..., None, :], A * box.upper[..., None, :]])

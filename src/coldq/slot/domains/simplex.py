@@ -67,16 +67,6 @@ class Simplex(Domain):
         """One block, whose sum is the total."""
         return Blocks(np.zeros(1), self.total[..., None], np.full(1, -np.inf))
 
-    def ends(self, A: Array) -> tuple[Array, Array, bool]:
-        """The least and the greatest ``A x``, row by row: the best coordinates, filled."""
-        cap = np.minimum(self.cap, self.total)[..., None]
-        amounts = np.clip(self.total[..., None] - cap * np.arange(self.dim), 0.0, cap)
-        up = np.sort(A, axis=-1)
-        least, greatest = (
-            (rows * amounts[..., None, :]).sum(axis=-1) for rows in (up, up[..., ::-1])
-        )
-        return least, greatest, True
-
     @property
     def vertices(self) -> Array | None:
         """The vertices, of shape ``(..., p, p)``; None under a cap, where they are too many."""
