@@ -89,6 +89,7 @@ def kinds(
         "COLDQ on a simplex": coldq.COLDQ(coldq.Simplex(3, 2.0), horizon=10**8),
         "COLDQExpert": coldq.COLDQExpert(box, horizon=10**8),
         "SelfTuning": coldq.SelfTuning(box, violation_rate=0.05),
+        "SelfTuning on a simplex": coldq.SelfTuning(coldq.Simplex(3, 2.0), violation_rate=0.05),
     }
     for name, learner in learners.items():
         yield name, updates(learner), updates_each, np.inf

@@ -9,11 +9,12 @@ namespace coldq::COLDQ_LEVEL {
 // The proximal term, relative to the rows' slopes over the width, falls from step to step. A light
 // one leads farther where rows meet at a small angle, but leaves fewer digits of x.
 constexpr double PROXIMAL = 1e-3, LEAST_PROXIMAL = 1e-8, PROXIMAL_FALL = 0.1;
-constexpr double STILL = 1e-12;         // of the width: no step any more
-constexpr double ACCURATE = 1e-9;       // the residual of a step that is taken
-constexpr double LEAST_WIDTH = 1e-300;  // as what a point counts
-constexpr double NEAR_SUM = 1e-9;       // of a sum: it is reached
-constexpr double HELD = 1e-300;         // a multiplier, but next to none
+constexpr double STILL = 1e-12;            // of the width: no step any more
+constexpr double ACCURATE = 1e-9;          // the residual of a step that is taken
+constexpr double LEAST_WIDTH = 1e-300;     // as what a point counts
+constexpr double NEAR_SUM = 1e-9;          // of a sum: it is reached
+constexpr double HELD = 1e-300;            // a multiplier, but next to none
+constexpr double MOST_NUMBERS = 300000.0;  // of rows and sums as dense ones
 constexpr int MOST_ROUNDS = 40;
 
 // The step by the active set, which starts from its center: sums are enforced rows of a box.
@@ -22,14 +23,19 @@ struct FromCenter {
     Domain domain;
     const double *weights, *center, *gradient;
 
+    // Of many sums the rows would be many, and nearly all zeros.
+    static bool fits(Size n, Size p, Size blocks) {
+        return double(n + blocks) * double(p) <= MOST_NUMBERS;
+    }
     static Size memory(Size n, Size p, Size blocks) {
-        const Size all = n + blocks;
-        return p + all * p + 5 * all + Descent::memory(all, p);
+        const Size most = n + blocks;
+        return fits(n, p, blocks) ? p + most * p + 5 * most + Descent::memory(most, p) : 0;
     }
 
     // Set `point`; the residual.
     double step(double alpha, double* point, double* memory) const {
         const Size p = rows.p, most = rows.n + domain.blocks;
+        if (!fits(rows.n, p, domain.blocks)) return HUGE_VAL;
         Scratch scratch{memory};
         double *upper = scratch.take(p), *A = scratch.take(most * p), *b = scratch.take(most);
         double *floor = scratch.take(most), *price = scratch.take(most);
