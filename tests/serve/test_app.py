@@ -94,7 +94,7 @@ def test_what_is_odd_about_a_new_agent_is_said_in_the_answer(server) -> None:
         answer = server.put("/agents/odd", json={"learner": learner, "n_constraints": 1})
     assert answer.status_code == 201
     (words,) = answer.json()["warnings"]
-    assert "coordinate 0 is 6e+08 wide and coordinate 1 0.6" in words
+    assert "coordinate 0 is 3e+08 wide and coordinate 1 0.6" in words
     assert server.put("/agents/a", json=MADE).json()["warnings"] == []
 
 

@@ -15,7 +15,7 @@ from coldq.base.errors import InvalidInput
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
-from coldq.learners.fused import MAX_NEWTON_ROWS
+from coldq.learners.fused import MAX_NEWTON_ROWS, operands_of
 from coldq.learners.learner import Learner, Place
 from coldq.learners.revealed import require_finite
 from coldq.learners.state import State
@@ -186,10 +186,8 @@ def native_operands(g: Any, domain: Any) -> tuple[Any, ...] | None:
     """What the native core takes of a domain where it finds points: of a few dense rows."""
     if type(g) is not Affine or not 0 < g.n_constraints <= MAX_NEWTON_ROWS:
         return None
-    if not hasattr(domain, "operands") or (domain.batch and type(domain) is not Box):
-        return None
-    found: tuple[Any, ...] | None = domain.operands(g.n_constraints)
-    return found
+    alone = type(domain) is Box or not domain.batch
+    return operands_of(domain, g.n_constraints) if alone else None
 
 
 def unanswered(point: Array, g: Affine, domain: Any) -> Iterator[tuple[Any, Affine, Any]]:

@@ -22,6 +22,7 @@ from coldq.learners.recent import Recent
 from coldq.learners.revealed import require_slot
 from coldq.learners.state import QueueState, queue_state
 from coldq.slot.constraints import Affine
+from coldq.slot.domains import Box
 from coldq.slot.feedback import Feedback, Forecast
 from coldq.slot.losses import GradientAt, LeastSquares, Linear, Quadratic
 from coldq.slot.step.residuals import listening, tell
@@ -31,7 +32,8 @@ from coldq.solver.api import (
     queue_step,
     self_tuning_step,
 )
-from coldq.solver.cascade import MAX_NEWTON_ROWS
+from coldq.solver.cascade import MAX_NEWTON_ROWS, UNLIMITED_SYSTEMS
+from coldq.solver.simplices import steps_for
 from coldq.solver.threads import MIN_THREAD_WORK, fill_batch
 
 AFFINE = 1.0  # the kind of dense rows, see :func:`~coldq.forecasts.kind_of`
@@ -42,6 +44,20 @@ ARRAYS: dict[type, Callable[[Any], tuple[Any, Any, Any]]] = {
     Linear: lambda loss: (loss.c, None, None),
     Quadratic: lambda loss: (loss.q, loss.P, None),
 }
+
+
+def operands_of(domain: Any, n: int) -> tuple[Any, ...] | None:
+    """What the core takes of a domain for n dense rows, or None where other solvers are needed.
+
+    The bounds, the blocks, and how many systems Newton's method may solve.
+    """
+    if type(domain) is Box:
+        few = n <= MAX_NEWTON_ROWS
+        return (domain.lower, domain.upper, None, None, None, UNLIMITED_SYSTEMS) if few else None
+    blocks = getattr(domain, "blocks", None)
+    if blocks is None:
+        return None
+    return (domain.box.lower, domain.box.upper, *blocks, steps_for(n, domain.dim, False))
 
 
 def _revealed(learner: Any, state: Any, feedback: Any, played: Any) -> tuple[Any, ...] | None:
@@ -91,7 +107,7 @@ def at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
     domain, x, t = learner.domain, state.x, state.t
     A: Any = rows.A
     queue, (n, p) = state.queue, A.shape[-2:]
-    on = domain.operands(n) if hasattr(domain, "operands") else None
+    on = operands_of(domain, n)
     if on is None:
         return None
     try:
@@ -138,7 +154,6 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
     rows, domain, t, slot = feedback.constraint, learner.domain, state.t, feedback.slot
     if (
         type(rows) is not Affine
-        or not hasattr(domain, "operands")
         or rows.measured is not None  # at one point alone
         or type(t) is not int64
         or (slot is not None and (type(slot) is not int or slot != t))
@@ -156,7 +171,7 @@ def experts_at_once(learner: Any, state: Any, feedback: Any) -> Any:
         return None
     vector, matrix, levels = arrays(loss)
     try:
-        on = domain.operands(rows.A.shape[0])
+        on = operands_of(domain, rows.A.shape[0])
         if on is None:
             return None
         alpha, gain, eta, floor, price, when = pool.rule(now)
@@ -192,7 +207,7 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
     """The next state of SelfTuning, or None. Members of a batch to whom the core has no answer,
     because a row was violated or would be, take the plain path by themselves."""
     revealed = _revealed(learner, state, feedback, played)
-    if revealed is None or not hasattr(learner.domain, "operands"):
+    if revealed is None:
         return None
     played, vector, matrix, levels, rows, g = revealed
     domain, x, t, own, ahead = learner.domain, state.x, state.t, None, learner._margins
@@ -206,7 +221,7 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
             return None
     A: Any = rows.A
     forecaster, (n, p) = ahead.forecaster, A.shape[-2:]
-    on = domain.operands(n) if 0 < n <= MAX_NEWTON_ROWS else None
+    on = operands_of(domain, n) if 0 < n <= MAX_NEWTON_ROWS else None
     if on is None or rows.b.shape[-1] != n or x.shape[-1] != p:
         return None
     if feedback.slot is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +20,6 @@ from coldq.base.arrays import (
 from coldq.base.describe import describable
 from coldq.base.errors import InvalidInput
 from coldq.slot.domains.domain import Domain
-from coldq.solver.cascade import MAX_NEWTON_ROWS, UNLIMITED_SYSTEMS
 from coldq.solver.simplices import Blocks
 
 
@@ -86,12 +84,6 @@ class Box(Domain):
     def dim(self) -> int:
         """The number of coordinates p."""
         return self.lower.shape[-1]
-
-    def operands(self, n: int) -> tuple[Any, ...] | None:
-        """What the native core takes of the box for few dense rows, which has no blocks."""
-        if n > MAX_NEWTON_ROWS:
-            return None
-        return self.lower, self.upper, None, None, None, UNLIMITED_SYSTEMS
 
     @property
     def batch(self) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from coldq.solver.answer import TOLERANCE
 from coldq.solver.cascade import solve_affine
 from coldq.solver.constants import ENFORCED_TOLERANCE, ORIGIN_SIZE
 from coldq.solver.problem import HALF, zeros_of
-from coldq.solver.simplices import Blocks, blocks_of, project_on_blocks, steps_for
+from coldq.solver.simplices import Blocks, blocks_of, project_on_blocks
 
 if TYPE_CHECKING:
     from coldq.slot.domains.box import Box
@@ -127,15 +127,6 @@ class Domain(Value):
         """
         found = self._segments
         return found if found is not None and found.summed.size else None
-
-    def operands(self, n: int) -> tuple[Any, ...] | None:
-        """What the native core takes of the domain for n dense rows, or None: for other solvers.
-
-        The bounds, the blocks, and how many systems Newton's method may solve.
-        """
-        if self.blocks is None:
-            return None
-        return (self.box.lower, self.box.upper, *self.blocks, steps_for(n, self.box.dim, False))
 
     @cached_property
     def size(self) -> Array:
