@@ -11,9 +11,8 @@ namespace coldq::COLDQ_LEVEL {
 
 constexpr double SEARCH_TOLERANCE =
     0.02;  // of the slope at the start: looser searches cost more Newton steps
-constexpr double FLAT_SLOPE = 1e-6;       // of the slope at the start: less is a flat stretch
-constexpr double SURE_CURVATURE = 1e-12;  // of |w|^2: with more, no stretch is flat
-constexpr double NO_CURVATURE = 1e-16;    // of |w|^2: less is what regularisation makes of none
+constexpr double FLAT_SLOPE = 1e-6;     // of the slope at the start: less is a flat stretch
+constexpr double NO_CURVATURE = 1e-16;  // of |w|^2: less is what regularisation makes of none
 constexpr int FEW_PLACES = 12, MOST_PLACES = 100;
 
 template <class T>
@@ -42,6 +41,25 @@ COLDQ_INLINE Terms<T, 2> slope_at(const Instance<T>& of, const Iterate<T>& at,
     return {{(sum.of[0] - along.offset) - along.bend * t, sum.of[1] + along.bend}};
 }
 
+// Where the slope at t is next to nothing: the first place from which on hardly any coordinate
+// moves until t; t if they do. Of a direction without curvature the regularised piece returns a
+// huge multiple, beside which the rest of d is small: coordinates that only this rest moves do not
+// count.
+template <class T>
+COLDQ_INLINE T start_of_flat_stretch(const Instance<T>& of, const Iterate<T>& at, T steep, T t,
+                                     T curvature) {
+    const T zero(0.0), least = T(NO_CURVATURE) * steep;
+    T first = zero;
+    for (Size i = 0; i < of.p; ++i) {
+        const T w = at.w[i];
+        const T leave = select(w > zero, of.lower[i], of.upper[i]);
+        const T meets = (at.z[i] - leave) / select(w == zero, T(1.0), w);
+        const auto counts = (w * w > least) & (absolute(leave) < T(INFINITE)) & (meets <= t);
+        first = select(counts, larger(first, meets), first);
+    }
+    return select((first > zero) & !(curvature > least), first, t);
+}
+
 // Where the dual stops rising, in the lanes that are wanted.
 template <class T>
 COLDQ_INLINE Found<T> search(const Instance<T>& of, const Iterate<T>& at, const Search<T>& along,
@@ -53,8 +71,6 @@ COLDQ_INLINE Found<T> search(const Instance<T>& of, const Iterate<T>& at, const 
         const Terms<T, 2> sum = slope_at(of, at, along, t);
         const T slope = sum.of[0], curvature = sum.of[1];
         const auto steep = absolute(slope) > SEARCH_TOLERANCE * along.start;
-        const auto flat = (absolute(slope) <= FLAT_SLOPE * along.start) &
-                          !(curvature > SURE_CURVATURE * along.steep);
         const auto rising = slope > zero, curved = curvature > zero;
         const T newton = t + slope / larger(curvature, least);
         const T low = select(rising, t, left), high = select(rising, right, t);
@@ -67,9 +83,12 @@ COLDQ_INLINE Found<T> search(const Instance<T>& of, const Iterate<T>& at, const 
         const auto at_limit = steep & rising & (t >= along.limit);
         const auto goes_on = going & steep & !at_limit;
         const auto sound = (low < next) & (next < endless);
-        doubt = doubt | (goes_on & !sound) | (going & !steep & flat) |
-                (going & !(absolute(slope) < endless));
-        found = select(going & !goes_on, select(at_limit, along.limit, t), found);
+        doubt = doubt | (goes_on & !sound) | (going & !(absolute(slope) < endless));
+        T stop = select(at_limit, along.limit, t);
+        const auto flat = going & !steep & (absolute(slope) <= FLAT_SLOPE * along.start);
+        if (any(flat))
+            stop = select(flat, start_of_flat_stretch(of, at, along.steep, t, curvature), stop);
+        found = select(going & !goes_on, stop, found);
         going = goes_on & sound;
         left = low;
         right = high;
@@ -92,23 +111,6 @@ inline double beyond_breakpoints(const Instance<double>& of, const Iterate<doubl
             far = larger(far, 2.0 * (at.z[i] - enter) / w);
     }
     return far;
-}
-
-// The first place from which on hardly any coordinate moves until t; t if they do. Of a direction
-// without curvature the regularised piece returns a huge multiple, beside which the rest of d is
-// small: coordinates that only this rest moves do not count.
-inline double start_of_flat_stretch(const Instance<double>& of, const Iterate<double>& at,
-                                    double steep, double t, double curvature) {
-    if (curvature > NO_CURVATURE * steep) return t;
-    double first = 0.0;
-    for (Size i = 0; i < of.p; ++i) {
-        const double w = at.w[i];
-        if (!(w * w > NO_CURVATURE * steep)) continue;
-        const double leave = w > 0.0 ? of.lower[i] : of.upper[i];
-        const double meets = (at.z[i] - leave) / w;
-        if (absolute(leave) < INFINITE && meets <= t) first = larger(first, meets);
-    }
-    return first > 0.0 ? first : t;
 }
 
 // The same search of one instance, whatever it meets; infinite where the dual rises for ever, that
