@@ -174,18 +174,11 @@ def solve_alone(one: AffineProblem, near: Step) -> tuple[Step, bool]:
     return better(found, solve_in_one_block(one)), False
 
 
-def solve_one(one: AffineProblem, slowly: bool) -> tuple[Array, Array] | None:
-    """x and multipliers of one instance.
-
-    None if enforced rows have no common point, or if there is no answer unless `slowly`.
-    """
+def solve_one(one: AffineProblem) -> tuple[Array, Array] | None:
+    """x and multipliers of one instance; None where that takes the last methods."""
     with np.errstate(over="ignore", invalid="ignore"):
-        answer, infeasible = run_affine(one), False
-        if not answer.residual <= TOLERANCE:
-            if not slowly:
-                return None
-            answer, infeasible = rescue_one(one, answer)
-    return None if infeasible else (answer.x, answer.multipliers)
+        answer = run_affine(one)
+    return (answer.x, answer.multipliers) if answer.residual <= TOLERANCE else None
 
 
 def at_bounds(one: AffineProblem) -> AffineProblem:

@@ -145,8 +145,7 @@ def plain_prices(problem: Pieces, mu: Array) -> Iterator[Array]:
             AffineProblem(
                 there, 0.0 * there, HALF, problem.lo, problem.hi, np.zeros(n), problem.plain,
                 problem.limit, problem.lower, problem.upper,
-            ),
-            slowly=False,
+            )
         )  # fmt: skip
         if answer is not None:
             yield answer[1]

@@ -76,13 +76,6 @@ class AffineProblem(NamedTuple):
 
     cores = (1, 1, 0, 1, 1, 1, 2, 1, 1, 1)
 
-    def divided(self) -> Divided:
-        """One instance, divided by 2 alpha."""
-        half = 0.5 / float(self.alpha)
-        y = self.center - self.gradient * half
-        bounds = self.multiplier_lower * half, self.multiplier_upper * half
-        return Divided(y, self.A, self.b, *bounds, self.lower, self.upper)
-
     def enforced_rows(self) -> AffineProblem | None:
         """One instance of the enforced rows alone, to be met nearest to the center."""
         enforced = np.isinf(self.multiplier_lower) | np.isinf(self.multiplier_upper)
@@ -129,41 +122,6 @@ class BallProblem(NamedTuple):
     radius: Array
 
     cores = (1, 1, 0, 1, 1, 1, 2, 1, 1, 0)
-
-
-class Divided(NamedTuple):
-    """One instance with affine rows, divided by 2 alpha: mu is in [lo, hi]."""
-
-    y: Array
-    A: Any
-    b: Array
-    lo: Array
-    hi: Array
-    lower: Array
-    upper: Array
-
-    @property
-    def sparse(self) -> bool:
-        return not isinstance(self.A, np.ndarray)
-
-    def only(self, chosen: np.ndarray, mu: Array) -> Divided:
-        """The instance of the chosen rows, the others held at mu."""
-        if chosen.all():
-            return self
-        others = np.where(chosen, 0.0, mu)
-        y = self.y - others @ self.A if others.any() else self.y
-        bounds = self.b[chosen], self.lo[chosen], self.hi[chosen], self.lower, self.upper
-        return Divided(y, self.A[chosen], *bounds)
-
-    def clip(self, z: Array) -> Array:
-        return np.minimum(np.maximum(z, self.lower), self.upper)
-
-    def in_units(self, unit: float) -> Divided:
-        """The instance with x, and so mu, in units of this many."""
-        if unit == 1.0:
-            return self
-        y, A, *others = self
-        return Divided(y / unit, A, *(a / unit for a in others))
 
 
 class BallRow(NamedTuple):
