@@ -15,8 +15,7 @@ struct Domain {
     Size blocks;
     double* systems;  // how many Newton's method may solve
 
-    // The least <a, x> over it; where a lower bound of a sum's coordinate is infinite, at the
-    // bounds.
+    // The least <a, x> over it; NaN where a lower bound of a sum's coordinate is infinite.
     double least(const double* a, Size p) const {
         if (blocks == 0) return at_bounds(a, 0, p);
         double found = 0.0;
@@ -40,27 +39,42 @@ struct Domain {
         });
     }
 
-    // The sum is reached by the coordinates of least slope.
+    // The sum is reached by the coordinates of least slope, from the lower bounds on. The slope at
+    // which it is reached is looked for by halving, as the domain is not sorted.
     double filled(const double* a, Size j, Size from, Size to) const {
-        double value = 0.0, rest = total[j];
+        const double most = kind[j] == 0.0 ? 0.0 : HUGE_VAL;  // of a slope that is worth filling
+        auto slope = [&](Size i) { return smaller(a[i], most); };
+        auto room = [&](double highest) {  // of the coordinates of no more slope
+            return sum<double>(larger(to - from, Size(0)), [&](Size k) {
+                return slope(from + k) <= highest ? upper[from + k] - lower[from + k] : 0.0;
+            });
+        };
+        double value = 0.0, rest = total[j], low = HUGE_VAL, high = -HUGE_VAL;
         for (Size i = from; i < to; ++i) {
             value += a[i] == 0.0 ? 0.0 : a[i] * lower[i];
             rest -= lower[i];
+            low = smaller(low, slope(i)), high = larger(high, slope(i));
         }
-        if (rest == HUGE_VAL) return at_bounds(a, from, to);
-        for (Size last = -1; rest > 0.0;) {
-            Size next = -1;
-            for (Size i = from; i < to; ++i) {
-                const bool is_left = last < 0 || a[i] > a[last] || (a[i] == a[last] && i > last);
-                if (is_left && (next < 0 || a[i] < a[next])) next = i;
-            }
-            if (next < 0 || (kind[j] == 0.0 && !(a[next] < 0.0))) break;
-            const double amount = smaller(rest, upper[next] - lower[next]);
-            value += a[next] * amount;
-            rest -= amount;
-            last = next;
+        if (rest == HUGE_VAL) return __builtin_nan("");
+        if (!(rest > 0.0)) return value;
+        if (room(low) >= rest) high = low;
+        for (bool between = low < high; between;) {
+            const double middle = 0.5 * low + 0.5 * high;
+            if (!(low < middle && middle < high)) break;
+            (room(middle) < rest ? low : high) = middle;
+            between = false;
+            for (Size i = from; i < to; ++i)
+                between = between || (low < slope(i) && slope(i) < high);
         }
-        return value;
+        double top = -HUGE_VAL, left = 0.0;  // the slope at which it is reached, and its room
+        for (Size i = from; i < to; ++i) {
+            if (low < high && slope(i) <= low && a[i] != 0.0)
+                value += slope(i) * (upper[i] - lower[i]);
+            if (slope(i) <= high) top = larger(top, slope(i));
+        }
+        if (low < high) rest -= room(low);
+        for (Size i = from; i < to; ++i) left += slope(i) == top ? upper[i] - lower[i] : 0.0;
+        return top == 0.0 ? value : value + top * smaller(rest, left);
     }
 };
 

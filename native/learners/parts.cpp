@@ -32,8 +32,14 @@ void least_violation(Scratch scratch, Vector x, Matrix A, Vector b, Vector lower
         for (Size i = 0; i < x.size; ++i) point[i] = __builtin_nan("");
 }
 
+// Of a domain's operands from the lower bounds on.
+bool are_blocks(const Operand* of) {
+    return DomainOperands{of[0], of[1], of[2], of[3], of[4], of[5]}.fit();
+}
+
 Size violation_scratch(const Operand* of) {
-    return Violation::scratch(of[2].length[0], of[0].length[0], of[5].length[0]);
+    const Size n = of[2].length[0], p = of[0].length[0];
+    return are_blocks(of + 3) ? Violation::scratch(n, p, of[5].length[0]) : DO_NOT_FIT;
 }
 
 // `kept` and `reduced` say what became of the margin. Without an answer the point is NaN.
@@ -52,7 +58,8 @@ void margin_kept(Scratch scratch, Vector near, Matrix A, Vector b, Vector margin
 }
 
 Size margin_scratch(const Operand* of) {
-    return MarginSearch::scratch(of[2].length[0], of[0].length[0], of[7].length[0]);
+    const Size n = of[2].length[0], p = of[0].length[0];
+    return are_blocks(of + 5) ? MarginSearch::scratch(n, p, of[7].length[0]) : DO_NOT_FIT;
 }
 
 struct BookOperands {
@@ -98,7 +105,8 @@ struct JudgeOperands {
 
 Size judge_scratch(const Operand* operands) {
     const auto& of = *reinterpret_cast<const JudgeOperands*>(operands);
-    return of.before.fit() ? 2 * of.values.length[0] : DO_NOT_FIT;
+    const bool any = of.predicted.length[0] > 0;
+    return any && of.before.fit() ? 2 * of.values.length[0] : DO_NOT_FIT;
 }
 
 void judge_slot(const Run& run) {
@@ -149,7 +157,8 @@ struct WeighOperands {
 
 Size weigh_scratch(const Operand* operands) {
     const auto& of = *reinterpret_cast<const WeighOperands*>(operands);
-    return of.before.hedge.length[0] == COUNTS ? of.sizes.length[0] : DO_NOT_FIT;
+    const Size K = of.sizes.length[0];
+    return of.before.hedge.length[0] == COUNTS && K > 0 ? K : DO_NOT_FIT;
 }
 
 void weigh_pool(const Run& run) {

@@ -37,8 +37,8 @@ struct UpdateOperands {
 struct Update {
     const UpdateOperands& of;
     Size n, p, j, K, d;
-    double *slope, *point, *levels, *values, *own_values, *slack, *work, *data, *usual, *ahead,
-        *limits, *A, *b;
+    double *slope, *point, *levels, *values, *own_values, *slack, *counted, *work, *data, *usual,
+        *ahead, *limits, *A, *b;
     double *tight, *margin, *worst, *weights, *zeros, *directions, *alphas, *multipliers,
         *residuals;
     double* rest;   // where the step works
@@ -63,6 +63,7 @@ struct Update {
         values = take(n);
         own_values = take(n);
         slack = take(n);
+        counted = take(n);
         work = take(2 * n + K);
         data = take(d);
         usual = take(j * n);
@@ -83,10 +84,10 @@ struct Update {
     }
 
     bool fit() const {
-        return has_gradient(of.linear, of.matrix, of.levels, p) && of.before.fit() &&
-               of.forecasts.fit(of.kept) && of.domain.fit() && d == n * (p + 1) &&
-               j == of.forecasts.table.length[0] + 1 && of.pool.hedge.length[0] == COUNTS &&
-               !of.own_A.at == !of.own_b.at;
+        return K > 0 && j > 1 && has_gradient(of.linear, of.matrix, of.levels, p) &&
+               of.before.fit() && of.forecasts.fit(of.kept) && of.domain.fit() &&
+               d == n * (p + 1) && j == of.forecasts.table.length[0] + 1 &&
+               of.pool.hedge.length[0] == COUNTS && !of.own_A.at == !of.own_b.at;
     }
 
     double value(const double* row, double limit, const double* x) const {
@@ -120,10 +121,22 @@ struct Update {
             own_values[k] = of.played.at ? value(row, its[k], at(of.x, i)) : values[k];
             slack[k] = slack_of(x, values[k], row, p, *at(of.R, i), *at(of.tolerance, i));
             for (Size e = 0; e < p; ++e) data[k * (p + 1) + e] = row[e];
-            data[k * (p + 1) + p] = its[k];
+            data[k * (p + 1) + p] = counted[k] = its[k];
             total += values[k] + own_values[k] + slack[k];
         }
         return absolute(total) < HUGE_VAL;
+    }
+
+    // Of an infeasible slot a limit that no decision keeps counts as the nearest that one does.
+    void bring_within_reach(Size i) const {
+        const Domain domain = of.domain.of(i);
+        for (Size k = 0; k < n; ++k) {
+            const double* row = at(of.A, i) + k * p;
+            const double least = domain.least(row, p);
+            if (!(counted[k] < least)) continue;
+            counted[k] = data[k * (p + 1) + p] = least;
+            own_values[k] = value(row, least, at(of.x, i));
+        }
     }
 
     // The rows that are expected next, by the forecast that the tally chose.
@@ -144,18 +157,21 @@ struct Update {
         }
     }
 
-    // No decision makes room for more than `room`, nor any for a row that none moves.
-    void make_room(Size i, const Remembered<double>& after) const {
+    // No decision makes room for more than there is, nor any for a row that none moves. Whether
+    // that is known.
+    bool make_room(Size i, const Remembered<double>& after) const {
         const Domain domain = of.domain.of(i);
         for (Size k = 0; k < n; ++k) {
             const double* row = A + k * p;
             bool moves = false;
             for (Size e = 0; e < p; ++e) moves = moves || row[e] != 0.0;
             const double least = domain.least(row, p);
+            if (!(least == least)) return false;
             after.margin[k] = moves ? smaller(after.margin[k], b[k] - least) : 0.0;
             if (!moves) after.ordinary[k] = 0.0;
             tight[k] = b[k] - after.margin[k];
         }
+        return true;
     }
 
     // What the rows weigh in the step, and the steepest that they have been.
@@ -225,6 +241,17 @@ struct Update {
         }
     }
 
+    // Whether what numbers are too large for is finite.
+    bool is_finite(Size i, const Remembered<double>& after) const {
+        double broken = 0.0;
+        auto look = [&](const double* at, Size count) {
+            for (Size e = 0; e < count; ++e) broken += 0.0 * at[e];
+        };
+        look(at(of.next_predicted, i), j * n), look(after.moments, j * n), look(after.errors, j);
+        look(at(of.next_slopes, i), n), look(at(of.next_pool.hedge, i), COUNTS);
+        return broken == 0.0;
+    }
+
     // The residual of the step, infinite where there is no answer.
     double update(Size i) const {
         const Loss loss{p, of.matrix.length[0], at(of.linear, i), at(of.matrix, i),
@@ -236,17 +263,18 @@ struct Update {
         for (Size k = 0; k < n; ++k) bad = bad || values[k] > slack[k];
         const bool infeasible = bad && is_infeasible(i, known);
         if (!known) return HUGE_VAL;
+        if (infeasible) bring_within_reach(i);
 
         const Remembered<double> after = of.after.of(i);
         judge({n, j, t, at(of.predicted, i), values, own_values, slack, infeasible, AFFINE, -1.0},
               read_only(of.before.of(i)), rate, after, usual, work);
         const Forecasts all = of.forecasts.of(of.kept, i);
         remember(all,
-                 {n, d, t, after.tally[SINCE], data, at(of.b, i), usual, at(of.forecasts.lags, i),
+                 {n, d, t, after.tally[SINCE], data, counted, usual, at(of.forecasts.lags, i),
                   at(of.forecasts.asked, i), true},
                  read_only(of.kept.of(i)), of.next_kept.of(i), ahead, limits);
         expect(i, all, after.tally);
-        make_room(i, after);
+        if (!make_room(i, after)) return HUGE_VAL;
 
         weigh({K, p, gradient, x, at(of.points, i), at(of.sizes, i), R}, read_only(of.pool.of(i)),
               of.next_pool.of(i), directions, alphas, work);
@@ -266,7 +294,7 @@ struct Update {
         }
         predict(i, all);
         after.tally[REDUCED] = room == Room::none ? 1.0 : 0.0;
-        return residual;
+        return is_finite(i, after) ? residual : HUGE_VAL;
     }
 };
 

@@ -61,6 +61,7 @@ bool begin(BlockIterate<R>& at, const BlockOperands& given, Size i) {
                          .of[0];
         at.mu[k] = clip(guess[k] * half, at.lo[k], at.hi[k]);
         finite += 0.0 * at.mu[k] + 0.0 * at.norm[k];
+        if (!(at.lo[k] <= at.hi[k])) finite = NOT_A_NUMBER;
     }
     add_rows(at, at.mu, -1.0, at.set.z);
     return finite == 0.0;

@@ -64,13 +64,15 @@ class MarginRule:
         """The end of slot t: decision x was made, `played` the one that counted."""
         q, t, n = self.q, self.t, range(self.n)
         tolerance = [slack(row, played, self.R) for row in rows]
-        seen, there = [value(row, played) for row in rows], [value(row, x) for row in rows]
-        surprise = [0.0] * self.n
-        if t > 1:
-            surprise = [there[i] - value(self.forecasts[self.chosen][i], x) for i in n]
+        seen = [value(row, played) for row in rows]
         which = [seen[i] > tolerance[i] for i in n]
         bad = any(which)
         infeasible = bad and share_with_a_point(rows, [0.0] * self.n, self.lower, self.upper) < 0.0
+        if infeasible:  # a limit that no decision keeps counts as the nearest that one does
+            rows = [(a, b + max(0.0, least((a, b), self.lower, self.upper))) for a, b in rows]
+        there, surprise = [value(row, x) for row in rows], [0.0] * self.n
+        if t > 1:
+            surprise = [there[i] - value(self.forecasts[self.chosen][i], x) for i in n]
         short = self.stretch and any(which[i] and self.margin[i] < self.largest[i] for i in n)
         reduced = self.reduced or short
         self.booked += not infeasible

@@ -109,3 +109,33 @@ def test_rows_at_a_small_angle_are_broken_by_as_little_as_can_be(domain: Any) ->
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )  # fmt: skip
         assert found <= least.fun + 1e-9
+
+
+@pytest.mark.parametrize("p", [1, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_curved_rows_without_a_hessian_get_an_answer_in_every_slot(seed: int, p: int) -> None:
+    rng = np.random.default_rng(seed)
+    learner = coldq.SelfTuning(coldq.Box(0.0, 3.0, dim=p), 0.05)
+    state, center = learner.init(1), 1.5 + 0.3 * rng.normal(size=p)
+    for _ in range(40):  # balls about one point, in which that is always
+        r = max(1.5 + 0.3 * rng.normal(), 0.5)
+        rows = coldq.Convex(
+            lambda x, r=r: ((x - center) ** 2).sum(keepdims=True) - r,
+            lambda x: 2.0 * (x - center)[None, :],
+        )
+        state = learner.update(state, coldq.Feedback(coldq.Linear(rng.normal(size=p)), rows))
+    assert int(learner.bound_report(state)["infeasible"]) == 0
+
+
+def test_stacked_rows_keep_their_lowest_limits_as_one_block_does() -> None:
+    learner = coldq.SelfTuning(coldq.Box(0.0, 100.0, dim=1), 0.05)
+    rng, whole, stacked = np.random.default_rng(3), learner.init(2), learner.init(2)
+    loss = coldq.Linear([1.0])
+    for _ in range(200):  # 50 keeps all of them
+        low, high = 49.0 * rng.random(), 51.0 + 49.0 * rng.random()
+        parts = coldq.Affine([[-1.0]], [-low]), coldq.Affine([[1.0]], [high])
+        block = coldq.Affine([[-1.0], [1.0]], [-low, high])
+        whole = learner.update(whole, coldq.Feedback(loss, block))
+        stacked = learner.update(stacked, coldq.Feedback(loss, coldq.Stacked(*parts)))
+    found = [int(learner.bound_report(state)["reduced"]) for state in (whole, stacked)]
+    assert found == [0, 0]

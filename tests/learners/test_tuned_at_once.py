@@ -94,7 +94,7 @@ def test_a_member_of_a_batch_has_the_bits_of_one_alone(
     missed = []
     complete = fused._complete
 
-    def counted(*given: Any) -> bool:
+    def counted(*given: Any) -> Any:
         missed.append(int(given[4].sum()))
         return complete(*given)
 
@@ -170,3 +170,27 @@ def test_a_state_changed_by_hand_that_has_too_little_room_is_refused(
     update = learner._step_by_step if forced else learner.update
     with pytest.raises(coldq.InvalidInput, match="shape"):
         update(state, revealed)
+
+
+ODD_DOMAINS = {
+    "no lower bounds": coldq.Polytope(A_eq=[[1.0, 1.0, 1.0]], b_eq=[1.0], upper=2.0),
+    "parts of several blocks": coldq.Product(
+        coldq.Simplex(1, total=2.3), coldq.Polytope([[1, 0], [0, 1]], [1.7, 2.9], lower=0.0)
+    ),
+    "one point": coldq.Box(0.1, 0.1, dim=P),
+}
+
+
+@pytest.mark.parametrize("rate", [None, 0.1])
+@pytest.mark.parametrize("domain", ODD_DOMAINS)
+def test_odd_domains_have_the_bits_of_the_rule_step_by_step(domain: str, rate: Any) -> None:
+    rng, learner = np.random.default_rng(3), coldq.SelfTuning(ODD_DOMAINS[domain], rate)
+    state = learner.init(2)
+    for t in range(40):
+        A = rng.normal(size=(2, P)) * [[1.0], [1e5]]
+        b = A @ np.full(P, 0.1) if t % 4 == 0 else rng.normal(size=2)
+        rows = coldq.Affine(A, np.where(rng.random(2) < 0.1, -0.0, b))
+        revealed = coldq.Feedback(coldq.Linear(rng.normal(size=P)), rows)
+        plain = learner._step_by_step(state, revealed)
+        state = learner.update(state, revealed)
+        assert_same(state, plain)

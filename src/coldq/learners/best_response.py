@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from coldq.base.arrays import Array, non_negative
 from coldq.base.contractions import Contraction, dot
-from coldq.base.errors import InvalidInput
+from coldq.base.errors import InvalidInput, StepFailed
 from coldq.base.protocols import Domain, Problem
 from coldq.learners.anticipated import Anticipated
 from coldq.learners.card import WHOLE_LOSS, WHOLE_STEP, Card, reference
@@ -29,7 +29,7 @@ from coldq.slot.constraints import (
     Stacked,
     Unconstrained,
 )
-from coldq.slot.domains import Box
+from coldq.slot.domains import Box, scale_of
 from coldq.slot.feedback import Feedback
 from coldq.slot.minimisers import nearest_minimiser
 from coldq.slot.step import solve
@@ -38,6 +38,7 @@ from coldq.slot.step import solve
 # step. A light one leads farther where rows meet at a small angle, but leaves fewer digits of x.
 PROXIMAL_WEIGHT, LEAST_PROXIMAL_WEIGHT, PROXIMAL_FALL = 1e-3, 1e-8, 0.1
 MAX_PROXIMAL_STEPS = 40
+KEPT = 1e-11  # of a row's terms: what a step leaves of a violation, and no next one can take away
 
 at_once = Contraction(
     "least_violation",
@@ -216,18 +217,42 @@ def _least_violation(g: Any, domain: Domain, x: Array, by_slope: bool) -> Array:
     width = _width(domain)
     unit = np.where(slope > 0.0, slope, 1.0) / width
     zero, moving, weight = np.zeros(x.shape), np.ones(x.shape[:-1], bool), PROXIMAL_WEIGHT
-    for _ in range(MAX_PROXIMAL_STEPS):
-        step = solve(x, zero, weight * unit, weights, g, domain).x
+    for round_ in range(MAX_PROXIMAL_STEPS):
+        moving &= _is_violated(g, x)
+        if not moving.any():
+            break
+        try:
+            step = solve(x, zero, weight * unit, weights, g, domain).x
+        except StepFailed as error:
+            failed = _members(error.indices, moving.shape)
+            if error.step is None or (round_ == 0 and (failed & moving).any()):
+                raise
+            step = np.where(failed[..., None], x, error.step.x)
         weight = max(PROXIMAL_FALL * weight, LEAST_PROXIMAL_WEIGHT)
         # Each instance ends by itself, so that its bits do not depend on those beside it.
         still = np.abs(step - x).max(axis=-1) <= 1e-12 * width
         x = np.where(moving[..., None], step, x)
         moving &= ~still
-        if not moving.any():
-            break
     return x
+
+
+def _is_violated(g: Any, x: Array) -> np.ndarray:
+    """Whether x breaks a row by more than rounding."""
+    value, slopes = g.value(x), g.jacobian(x)
+    slopes = np.ascontiguousarray(np.broadcast_to(slopes, (*value.shape, x.shape[-1])))
+    here = x[..., None, :]
+    terms = dot(np.abs(slopes), np.abs(here)) + np.abs(dot(slopes, here) - value)
+    return np.any(value > KEPT * terms, axis=-1)
+
+
+def _members(indices: list[tuple[int, ...]], batch: tuple[int, ...]) -> np.ndarray:
+    """Which members of a batch these are."""
+    found = np.zeros(batch, bool)
+    for where in indices:
+        found[where] = True
+    return found
 
 
 def _width(domain: Domain) -> Array:
     """The diameter, or 1 where it is infinite."""
-    return np.where(np.isfinite(domain.diameter), np.maximum(domain.diameter, 1e-300), 1.0)
+    return np.where(np.isfinite(domain.diameter), scale_of(domain.diameter), 1.0)

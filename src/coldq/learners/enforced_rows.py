@@ -23,6 +23,7 @@ from coldq.base.protocols import Domain
 from coldq.learners.best_response import least_violation, native_operands, unanswered
 from coldq.slot.constraints import Affine, LogCapacity, Stacked
 from coldq.slot.constraints.constraint import Kind
+from coldq.slot.domains import scale_of
 from coldq.slot.step import solve
 
 TOLERANCE = 1e-8  # of a row's terms: a step lands on the boundary, and rounding must not count
@@ -76,9 +77,32 @@ def room_of(g: Any, domain: Any) -> Array:
     return np.full(g.n_constraints, np.inf)
 
 
+def within_reach(g: Any, domain: Any, infeasible: np.ndarray) -> Any:
+    """The constraint, with limits that some decision keeps where a slot was `infeasible`.
+
+    A limit below what the row can be on the domain is that. So an absurd reading is no surprise of
+    its own size, but of what it asked of the decision. Affine rows and capacities alone: of others
+    that is not known in closed form.
+    """
+    if isinstance(g, Stacked):
+        parts = [within_reach(part, domain, infeasible) for part in g.parts]
+        same = all(new is old for new, old in zip(parts, g.parts, strict=True))
+        return g if same else Stacked(*parts)
+    if isinstance(g, Affine):
+        least = domain.ends(g.A)[0]
+        beyond = infeasible[..., None] & (g.b < least)
+        return Affine.unchecked(g.A, np.where(beyond, least, g.b)) if beyond.any() else g
+    if isinstance(g, LogCapacity) and getattr(domain, "around", None) is domain:
+        most = -LogCapacity(0.0, g.scale, g.rate).value(domain.upper)[..., 0]
+        beyond = infeasible & (g.demand > most)
+        demand = np.where(beyond, most, g.demand)
+        return LogCapacity(demand, g.scale, g.rate) if beyond.any() else g
+    return g
+
+
 def has_common_point(g: Any, domain: Domain, near: Array, tolerance: float) -> np.ndarray:
     """Whether some decision keeps all rows."""
-    R = domain.diameter
+    R = scale_of(domain.diameter)
     return keeps(g, least_violation(g, domain, near, by_slope=True), R, tolerance)
 
 
@@ -94,7 +118,7 @@ def margin_kept(
     """
     if (on := native_operands(g, domain)) is not None:
         kept, whole, reduced, point = at_once(
-            near, g.A, g.b, margin, worst, *on, domain.diameter, tolerance
+            near, g.A, g.b, margin, worst, *on, scale_of(domain.diameter), tolerance
         )
         if point.shape == near.shape:
             found = kept, np.array(whole, bool), np.array(reduced, bool), point
@@ -110,7 +134,7 @@ def _margin_kept(
     g: Any, margin: Array, worst: Array, domain: Domain, near: Array, tolerance: float
 ) -> tuple[Array, np.ndarray, np.ndarray, Array]:
     """What :func:`margin_kept` returns, of any rows on any domain."""
-    R = domain.diameter
+    R = scale_of(domain.diameter)
     J = np.ascontiguousarray(np.broadcast_to(g.jacobian(near), (*margin.shape, near.shape[-1])))
     slopes = np.sqrt(dot(J, J))
     slopes = np.where(slopes > 0.0, slopes, 1.0)
@@ -205,7 +229,7 @@ def enforced(
         )
         alpha = np.ascontiguousarray(np.moveaxis(alphas[some][those], -1, 0))
         stepped, failed = _attempted(center, direction, alpha, tight, domain)
-        sound = keeps(tight, stepped, domain.diameter, tolerance) & ~failed
+        sound = keeps(tight, stepped, scale_of(domain.diameter), tolerance) & ~failed
         stepped = np.where(sound[..., None], stepped, point[those])
         found[those] = np.moveaxis(stepped, 0, -2)
     points, margin, reduced = np.array(points), np.array(margin), np.zeros(broken.shape, bool)

@@ -101,7 +101,7 @@ def tighten(budget: Budget, rate: Any, t: Array, ordinary: Array) -> Array:
     return tighten_rows(budget.overdraft, budget.stretch, budget.largest, rate, t, ordinary)
 
 
-def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: int = 0) -> Array:
+def overdraft_bound(budget: Budget, rate: Any, t: Array, delay: Any = 0) -> Array:
     """The most that the overdraft can be after slot t, by the theorem, of feedback so late."""
     rows = budget.largest.shape[-1]
     known = (budget.entry_largest > 0.0) & (budget.entry_record > 0.0)

@@ -31,10 +31,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from coldq.base.arrays import Array, Value, one_real
+from coldq.base.arrays import Array, Value, non_negative, one_real
 from coldq.base.contractions import Contraction
 from coldq.base.errors import InvalidInput
-from coldq.learners.enforced_rows import has_common_point, members_of, room_of, slack_at
+from coldq.learners.enforced_rows import (
+    has_common_point,
+    members_of,
+    room_of,
+    slack_at,
+    within_reach,
+)
 from coldq.learners.error_budget import Budget, overdraft_bound
 from coldq.learners.forecast_state import (
     CHOSEN,
@@ -49,7 +55,7 @@ from coldq.learners.forecast_state import (
 )
 from coldq.learners.forecaster import Forecaster, Kept
 from coldq.learners.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
-from coldq.slot.constraints import Affine, Convex
+from coldq.slot.constraints import Affine, Convex, Stacked
 from coldq.slot.feedback import Feedback
 
 judge = Contraction("judge", "What is remembered of margins and forecasts after a slot.")
@@ -157,12 +163,16 @@ class ForecastMargins(Value):
             rows = members_of(model, some, t.shape)
             meets = has_common_point(rows, learner.domain, place[some], self.tolerance)
             infeasible[some] = ~meets
+            reachable = within_reach(model, learner.domain, infeasible > 0.0)
+            if reachable is not model:
+                constraint, beyond = reachable, limits_of(reachable) > limits_of(model)
+                g = np.where(beyond, reachable.value(state.x), g)
 
         data, limits = data_of(constraint), limits_of(constraint)
         data, limits = _whole(data, (*t.shape, data.shape[-1])), _whole(limits, g.shape)
         forced = -1.0
         if given is not None:
-            self._require_alike(given, constraint)
+            require_alike(given, constraint, t.shape)
             if not data.shape[-1]:  # nothing to choose by: it is all there is beside the last
                 forced = self.count - 1.0
         tally, margin, ordinary, largest, record, entry, highest, moments, errors, usual = judge(
@@ -175,12 +185,13 @@ class ForecastMargins(Value):
             past = np.zeros((*t.shape, self.forecaster.rows, data.shape[-1]))
             kept = kept._replace(past=past)
         kept, data, limits = self.forecaster.remember(
-            kept, t, tally[..., SINCE], data, limits, usual, type(constraint) is Affine
+            kept, t, tally[..., SINCE], data, limits, usual, _are_rows(constraint)
         )
         expected = self._expected(constraint, given, data, limits, tally[..., CHOSEN], g.shape)
         standing = _standing(expected, state.x)
         # No decision makes room for more; a row that none can keep is expected as far as one can.
-        margin = np.minimum(margin, room_of(expected, learner.domain))
+        room = room_of(expected, learner.domain)
+        margin = np.where(room < margin, room, margin)
         margin, ordinary = (np.where(standing, 0.0, a) for a in (margin, ordinary))
         worst = limits_of(expected) - self.forecaster.lowest(kept)
         return Outlook(
@@ -217,32 +228,26 @@ class ForecastMargins(Value):
 
     def arrays(self, x: Array, outlook: Outlook, reduced: Any) -> tuple[Any, ...]:
         """The arrays of the next state, from `tally` to `recent`, with x its decision."""
-        tally = outlook.tally
+        tally, predicted = outlook.tally, self.predict(x, outlook)
         tally[..., REDUCED] = reduced
+        if not all(np.isfinite(a).all() for a in (predicted, outlook.moments, outlook.errors)):
+            raise InvalidInput(
+                "the constraint's numbers are too large: what forecasts expect of it, and how far "
+                "they were off, is not finite. Give a limit that is meant as none a size that the "
+                "row can reach"
+            )
         return (
             tally, outlook.margin, outlook.ordinary, outlook.largest, outlook.record, outlook.entry,
-            outlook.highest, self.predict(x, outlook), outlook.moments, outlook.errors,
-            *outlook.kept,
+            outlook.highest, predicted, outlook.moments, outlook.errors, *outlook.kept,
         )  # fmt: skip
-
-    @staticmethod
-    def _require_alike(given: Any, constraint: Any) -> None:
-        if (
-            kind_of(given) != kind_of(constraint)
-            or np.shape(data_of(given))[-1:] != np.shape(data_of(constraint))[-1:]
-        ):
-            raise InvalidInput(
-                "the forecast's constraint must be of the kind and size of the constraint itself, "
-                f"but is a {type(given).__name__} beside a {type(constraint).__name__}"
-            )
 
     def bound_report(self, state: Any, delay: int = 0) -> dict[str, Any]:
         """What was booked so far, and the overdraft beside the most that it can be."""
         if self.violation_rate is None:
             bound = np.full(state.t.shape, np.nan)
         else:
-            slots = np.maximum(state.t - 1.0, 0.0)
-            bound = overdraft_bound(_budget_of(state), self.rate, slots, delay)
+            slots, late = np.maximum(state.t - 1.0, 0.0), non_negative("delay", delay)
+            bound = overdraft_bound(_budget_of(state), self.rate, slots, late)
         return {
             "slots": state.slots, "violated": state.violated, "reduced": state.reduced_slots,
             "reduced_violated": state.reduced_violated, "infeasible": state.infeasible,
@@ -280,6 +285,31 @@ def given_constraint(feedback: Feedback, n: int) -> Any:
             "has a loss: leave it out"
         )
     return whole(forecast.constraint, n)
+
+
+def require_alike(given: Any, constraint: Any, batch: tuple[int, ...]) -> None:
+    """That a forecast is one of such a constraint."""
+    kinds = [(kind_of(g), _in_words(g)) for g in (given, constraint)]
+    if kinds[0] != kinds[1]:
+        raise InvalidInput(
+            "the forecast's constraint must be of the kind and size of the constraint itself, but "
+            f"is {kinds[0][1]} beside {kinds[1][1]}"
+        )
+    theirs = np.shape(data_of(given))[:-1]
+    try:
+        fits = np.broadcast_shapes(theirs, batch) == batch
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InvalidInput(
+            f"the forecast's constraint must have the batch of the state, {batch}, but has {theirs}"
+        )
+
+
+def _in_words(g: Any) -> str:
+    rows, dim = getattr(g, "n_constraints", "some"), getattr(g, "dim", None)
+    where = "" if dim is None else f" and {dim} coordinates"
+    return f"{type(g).__name__} of {rows} rows{where}"
 
 
 def _budget_of(state: Any) -> Budget:
@@ -324,6 +354,11 @@ def whole(constraint: Any, n: int) -> Any:
         return constraint
     hessian = getattr(constraint, "hessian", None)
     return Convex(constraint.value, constraint.jacobian, hessian, max(n, 1), vectorised=True)
+
+
+def _are_rows(g: Any) -> bool:
+    """Whether the data of a constraint are rows with their slopes and limits."""
+    return type(g) is Affine or (isinstance(g, Stacked) and all(map(_are_rows, g.parts)))
 
 
 def _standing(g: Any, x: Array) -> Any:

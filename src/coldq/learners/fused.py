@@ -16,7 +16,7 @@ from numpy import int64, maximum
 
 from coldq.base.arrays import Array, all_finite, put
 from coldq.base.errors import InvalidInput, StepFailed
-from coldq.learners.forecast_state import KIND, SINCE
+from coldq.learners.forecast_state import INFEASIBLE, KIND, SINCE
 from coldq.learners.queue_rule import QueueRule, When
 from coldq.learners.recent import Recent
 from coldq.learners.revealed import require_slot
@@ -204,8 +204,8 @@ def _expert_state(kind: Any, fingerprint: Any, t: Any, x: Array, logs: Array, ex
 
 
 def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -> Any:
-    """The next state of SelfTuning, or None. Members of a batch to whom the core has no answer,
-    because a row was violated or would be, take the plain path by themselves."""
+    """The next state of SelfTuning, or None. Members of a batch to whom the core has no answer
+    take the plain path by themselves."""
     revealed = _revealed(learner, state, feedback, played)
     if revealed is None:
         return None
@@ -268,6 +268,11 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
     (_, predicted, slopes, points, tally, margin, ordinary, largest, record, entry, highest,
      moments, errors, past, levels, terms, coefficients, covariance, hedge, losses, weights,
      _) = found  # fmt: skip
+    infeasible = tally[..., INFEASIBLE] > state.tally[..., INFEASIBLE]
+    if infeasible.any():
+        counted = np.maximum(limits, domain.ends(A)[0])  # as the core has counted them
+        limits = np.where(infeasible[..., None], counted, limits)
+        recent, _ = state.recent.recall(t, forecaster.back, limits)
     return learner.new_state(
         t + 1, following, tally, margin, ordinary, largest, record, entry, highest, predicted,
         moments, errors, past, levels, terms, coefficients, covariance, recent, slopes, points,

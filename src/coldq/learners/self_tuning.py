@@ -17,6 +17,7 @@ from coldq.learners.enforced_rows import TOLERANCE, enforced, keeps
 from coldq.learners.forecast_margins import (
     ForecastMargins,
     given_constraint,
+    require_alike,
     require_cores,
     whole,
 )
@@ -229,7 +230,8 @@ class SelfTuning(Algorithm):
         """The state of the next slot."""
         if self._units is None and (done := tuned_at_once(self, state, feedback, played)):
             return done
-        return self._step_by_step(state, feedback, played)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is told below
+            return self._step_by_step(state, feedback, played)
 
     def _step_by_step(
         self, state: SelfTuningState, feedback: Feedback, played: Place = None
@@ -240,6 +242,11 @@ class SelfTuning(Algorithm):
             return self._update_in_units(self._units, state, gradient, feedback, played)
         seen = self._margins.look(self, state, feedback, played)
         pool = weigh(gradient, state, self.pool, self._R)
+        if not np.isfinite(pool.hedge).all():
+            raise InvalidInput(
+                f"the gradient of the loss is too large, up to {np.abs(gradient).max():.3g}: the "
+                "sum of its squares is not finite. Give losses in a larger unit"
+            )
         points, slopes = self._step(state, pool, seen)
         x: Array = play(pool.weights, points)
         reduced = np.zeros(state.t.shape, bool)
@@ -265,6 +272,8 @@ class SelfTuning(Algorithm):
         n = state.margin.shape[-1]
         self.values_of(state, feedback, state.margin.shape, played)  # says what is wrong
         given = given_constraint(feedback, n)
+        if given is not None:
+            require_alike(given, whole(feedback.constraint, n), state.t.shape)
         found = self._inside.update(
             replace(
                 state,
@@ -300,6 +309,11 @@ class SelfTuning(Algorithm):
         shape = (*state.margin.shape, state.x.shape[-1])
         J = np.ascontiguousarray(np.broadcast_to(expected.jacobian(state.x), shape))
         norms = np.sqrt(dot(J, J))
+        if not np.isfinite(norms).all():
+            raise InvalidInput(
+                f"the slopes of the constraint are too large, up to {np.abs(J).max():.3g}: their "
+                "squares are not finite. Give its rows in a larger unit"
+            )
         steepest = np.maximum(state.slopes, norms)
         rho = np.maximum(norms, MIN_SLOPE_SHARE * steepest)
         if not rho.all():

@@ -535,3 +535,20 @@ def test_the_slow_path_solves_domains_without_an_inside() -> None:
         assert found <= TOLERANCE
         step = coldq.Step(x, multipliers[:n], found)
         assert residual(one, step, TOLERANCE) <= TOLERANCE
+
+
+@pytest.mark.parametrize("p", [3, 3000])
+def test_the_least_value_of_a_row_on_a_simplex_with_caps_is_that_of_its_cheapest(p: int) -> None:
+    rng, cap = np.random.default_rng(p), 2.5 / p
+    A = rng.normal(size=(2, p))
+    A[1, : p // 2] = A[1, 0]  # alike
+    least, greatest, exact = coldq.Simplex(p, cap=cap).ends(A)
+    whole = int(1.0 // cap)
+    for row, low, high in zip(A, least, greatest, strict=True):
+        order = np.sort(row)
+        rest = 1.0 - whole * cap
+        assert low == pytest.approx(cap * order[:whole].sum() + rest * order[whole], rel=1e-12)
+        assert high == pytest.approx(
+            cap * order[-whole:].sum() + rest * order[-whole - 1], rel=1e-12
+        )
+    assert exact

@@ -1,0 +1,113 @@
+"""A limit that no decision keeps counts as the nearest that one does, whatever its size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coldq
+
+SERVERS, CAPACITY = coldq.Box(0.0, [20.0, 60.0, 100.0]), np.array([8.0, 10.0, 12.0])
+MOST, SLOTS = float(CAPACITY @ [20.0, 60.0, 100.0]), 600
+
+
+def affine(load: float) -> Any:
+    return coldq.Affine([-CAPACITY], [-load])
+
+
+def stacked(load: float) -> Any:
+    return coldq.Stacked(affine(load), coldq.Affine([[1.0, 0.0, 0.0]], [20.0]))
+
+
+def falling_returns(load: float) -> Any:
+    return coldq.LogCapacity(load / 100.0, CAPACITY, np.full(3, 0.01))
+
+
+def decisions(learner: Any, rows: Any, reading: float, slot: int) -> np.ndarray:
+    """What is decided where one load among usual ones is this reading."""
+    rng, state, played = np.random.default_rng(0), learner.init(rows(1.0).n_constraints), []
+    for t in range(SLOTS):
+        load = reading if t == slot else 300.0 + 10.0 * rng.standard_normal()
+        played.append(state.x)
+        state = learner.update(state, coldq.Feedback(coldq.Linear([6.0, 12.0, 14.0]), rows(load)))
+    assert int(learner.bound_report(state)["infeasible"]) == (reading > MOST)
+    return np.array(played)
+
+
+@pytest.mark.parametrize("slot", [1, 9, 300])
+@pytest.mark.parametrize("rows", [affine, stacked, falling_returns])
+def test_a_reading_out_of_reach_is_as_one_at_the_end_of_it(rows: Any, slot: int) -> None:
+    learner = coldq.SelfTuning(SERVERS, 0.05)
+    found = [decisions(learner, rows, reading, slot) for reading in (1e5, 1e9, 1e100, 1e300)]
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+    cost = found[0] @ [6.0, 12.0, 14.0]
+    usual = decisions(learner, rows, 300.0, slot) @ [6.0, 12.0, 14.0]
+    assert cost.sum() <= 1.15 * usual.sum()
+
+
+def test_a_margin_around_another_learner_takes_no_harm_either() -> None:
+    learner = coldq.SafetyMargin(coldq.BestResponse(SERVERS), 0.05)
+    few, many = (decisions(learner, affine, reading, 9) for reading in (1e5, 1e100))
+    np.testing.assert_array_equal(few, many)
+
+
+def test_in_a_batch_each_member_is_as_alone() -> None:
+    learner, rng = coldq.SelfTuning(SERVERS, 0.05), np.random.default_rng(1)
+    together, alone = learner.init(1, batch=(5,)), [learner.init(1) for _ in range(5)]
+    loss = coldq.Linear([6.0, 12.0, 14.0])
+    for t in range(80):
+        load = 300.0 + 10.0 * rng.standard_normal(5)
+        load[t % 5] = 10.0 ** rng.integers(2, 12)
+        A = np.broadcast_to(-CAPACITY, (5, 1, 3))
+        together = learner.update(together, coldq.Feedback(loss, coldq.Affine(A, -load[:, None])))
+        alone = [
+            learner.update(state, coldq.Feedback(loss, affine(its)))
+            for state, its in zip(alone, load, strict=True)
+        ]
+    for k, state in enumerate(alone):
+        for name, array in state.to_arrays().items():
+            assert (
+                name == "learner" or together.take(k).to_arrays()[name].tobytes() == array.tobytes()
+            )
+
+
+@pytest.mark.parametrize(
+    ("feedback", "message"),
+    [
+        (coldq.Feedback(coldq.Linear(np.ones(3)), coldq.Affine(np.full((1, 3), 1e200), [1.0])),
+         "slopes of the constraint are too large"),
+        (coldq.Feedback(coldq.Linear(np.full(3, 1e200)), affine(300.0)),
+         "gradient of the loss is too large"),
+    ],
+)  # fmt: skip
+def test_numbers_whose_squares_overflow_are_refused(feedback: Any, message: str) -> None:
+    learner = coldq.SelfTuning(SERVERS, 0.05)
+    with pytest.raises(coldq.InvalidInput, match=message):
+        learner.update(learner.init(1), feedback)
+
+
+def test_limits_beyond_any_forecast_are_refused() -> None:
+    learner = coldq.SelfTuning(SERVERS, 0.05)
+    state, none = learner.init(1), np.finfo(float).max
+    with pytest.raises(coldq.InvalidInput, match="too large"):
+        for t in range(9):  # no limit, and one, in turns
+            limit = none if t % 2 else -300.0
+            rows = coldq.Affine([-CAPACITY], [limit])
+            state = learner.update(state, coldq.Feedback(coldq.Linear(np.ones(3)), rows))
+            assert np.isfinite(state.predicted).all()
+
+
+@pytest.mark.parametrize(
+    "X", [SERVERS, coldq.Box(0.0, [1.0, 1.0, 1e4]), coldq.Ball(np.zeros(3), 9.0)]
+)
+@pytest.mark.parametrize("shape", [(4, 1, 3), (1, 2), (2, 3)])
+def test_a_forecast_of_another_shape_is_refused(X: Any, shape: tuple[int, ...]) -> None:
+    learner = coldq.SelfTuning(X, 0.05)
+    given = coldq.Forecast(constraint=coldq.Affine(np.ones(shape), np.ones(shape[-2])))
+    with pytest.raises(coldq.InvalidInput, match="forecast's constraint must"):
+        learner.update(
+            learner.init(1), coldq.Feedback(coldq.Linear(np.ones(3)), affine(3.0), forecast=given)
+        )
