@@ -241,8 +241,13 @@ def test_odd_rates_and_slots_are_refused() -> None:
         coldq.compare(coldq.problems.Autoscale(90), ["COLDQ"], last=20)
     refused = CliRunner().invoke(app, ["compare", "autoscale", "--last", "20"])
     assert "--last says which slots are scored, and requires --rate" in str(refused.exception)
+    with pytest.raises(coldq.InvalidInput, match=r"less than the 90 slots there are, .* 5,000"):
+        coldq.compare(coldq.problems.Autoscale(90), ["COLDQ"], 0.1, last=5000)
     with pytest.raises(coldq.InvalidInput, match="violation_rate"):
         rates_of("0.01,2")
+    for text in ("0,01", "0.05, 0,01"):
+        with pytest.raises(coldq.InvalidInput, match="commas separate rates, and decimals take a"):
+            rates_of(text)
     with pytest.raises(coldq.InvalidInput, match="share"):
         rates_of("often")
     assert keys_of("all")[0] == "time-varying"

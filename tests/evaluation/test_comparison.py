@@ -58,7 +58,7 @@ def problem_of(columns: dict[str, np.ndarray]) -> coldq.problems.FromTable:
 def test_too_few_slots_mark_no_difference() -> None:
     found = coldq.compare(problem_of(table(60)), ["COLDQ", "OGD"], 0.05, last=1)
     assert "*" not in "".join(cell for row in found.cells() for cell in row)
-    assert "p-values need 288 scored slots" in found.sentences[0]
+    assert "p-values need 288 scored slots, so no * is shown." in found.sentences[0]
 
 
 @given(st.floats(0.0, 50.0))
@@ -107,6 +107,21 @@ def test_results_are_those_of_the_runs_on_the_scored_slots() -> None:
             running = regret(trace, cumulative=True)[0]
             scored = (running[-1] - running[49]) / 100.0
             assert getattr(row, f"{kind}_regret") == pytest.approx(scored)
+
+
+def test_those_within_a_fifth_of_the_rate_come_first_by_loss() -> None:
+    problem = problem_of(table())
+    shares = [0.02 + 0.01 * k for k in range(20)]
+    learners = {f"margin {h:.2f}": coldq.BestResponse(problem.domain, h) for h in shares}
+    found = coldq.compare(problem, learners, rate=0.1)
+    kept = [one for one in found if one.share <= 0.12]
+    others = [one for one in found if one.share > 0.12]
+    assert kept and any(one.share_low <= 0.1 for one in others)  # an interval does not excuse
+    assert list(found) == kept + others
+    assert [one.loss for one in kept] == sorted(one.loss for one in kept)
+    assert [one.share for one in others] == sorted(one.share for one in others)
+    assert [found.keeps(one) for one in found] == [True] * len(kept) + [False] * len(others)
+    assert "at most a fifth above the rate come first, by loss" in found.sentences[0]
 
 
 def test_what_comes_in_the_scored_slots_tunes_nothing() -> None:

@@ -76,7 +76,9 @@ def test_selftuning_is_held_against_the_cheapest_rival_at_its_share() -> None:
         saved, low, high = rivalry.saved
         assert saved == pytest.approx(1.0 - ours.loss / min(kept))
         assert low <= saved <= high
-        assert f"saves {100 * saved:.2f}%" in table.sentences[1]
+        words, more = table.sentences[1], "more" if saved < 0.0 else "less"
+        assert words.startswith(f"SelfTuning costs {abs(100 * saved):.2f}% [")
+        assert f"] {more} than the best rival at its own share" in words
         assert [one.tuned for one in table][-17:].count("") == 0  # hindsight comes last
         assert all(not table[name].tuned.startswith(IN_HINDSIGHT) for name in table.front)
     ratio, low, high = overall(tables)
@@ -107,7 +109,9 @@ def test_where_no_rival_keeps_the_share_the_nearest_is_named() -> None:
     ours = scored("ours", 3.0, 0.1)
     cheap, near = scored("cheap", 1.0, 0.5), scored("near", 2.0, 0.2)
     assert best_rival(ours, [cheap, near]).rival == "near"
-    assert "the rival nearest to its own share" in best_rival(ours, [cheap, near]).words
+    words = best_rival(ours, [cheap, near]).words
+    assert words.startswith("SelfTuning costs 50.00% [50.00, 50.00] more than the rival nearest to")
     kept = scored("kept", 9.0, 0.1)
     assert best_rival(ours, [cheap, near, kept]).rival == "kept"
+    assert best_rival(ours, [kept]).words.startswith("SelfTuning costs 66.67% [66.67, 66.67] less ")
     assert best_rival(ours, [kept]).saved[0] == pytest.approx(1.0 - 3.0 / 9.0)

@@ -249,8 +249,8 @@ def test_rows_of_every_kind_have_the_sign_that_their_words_say() -> None:
         [8.0 - 20.0, 6.0 - 8.0, 3.0 - served, 7.0 - 10.0, 10.0 - 7.0, 6.0 - 6.0]
     )
     assert problem.row_names == (
-        "row 1, at most", "row 1, at least", "'served'", "row 3, at most", "row 3, at least",
-        "row 4",
+        "constraint 1, at most", "constraint 1, at least", "'served'", "constraint 3, at most",
+        "constraint 3, at least", "constraint 4",
     )  # fmt: skip
     tight = problem.tighten(problem.start([0]).reveal(3, x).constraint, np.array(0.5)).value(x)
     assert tight - g == pytest.approx([10.0, 3.0, 1.5, 0.0, 0.0, 1.0])  # equalities stay
@@ -511,7 +511,7 @@ WRONG = [
     ({"cost": {"grid": "prize", "diesel": 3.5}}, "no column 'prize' .did you mean 'price'"),
     ({"rows": [{"sum": "all", "at_last": "load"}]}, "'at_last' .did you mean 'at_least'"),
     ({"decied": 3}, "no key 'decied' .did you mean 'decide'"),
-    ({"rows": [{"sum": ["gird"], "at_least": 1}]}, "row 1: sum names 'gird'.*mean 'grid'"),
+    ({"rows": [{"sum": ["gird"], "at_least": 1}]}, "constraint 1: sum names 'gird'.*mean 'grid'"),
     ({"rows": [{"name": "served", "sum": "all"}]}, "'served': needs at_most"),
     ({"rows": [{"at_least": 1.0}]}, "needs either sum"),
     ({"rows": "load"}, r"written as \[\[rows\]\]"),
@@ -520,7 +520,7 @@ WRONG = [
     ({"cost": None}, "says nothing of what a decision costs"),
     ({"cost": "note"}, "'note' must be numbers, but is 'x' in row 1"),
     ({"decide": {"grid": [0, "load"], "diesel": [0, 1]}}, "fixed numbers.* is a row"),
-    ({"decide": {"grid": [9, 0], "diesel": [0, 1]}}, "must have its lower bound first"),
+    ({"decide": {"grid": [9, 0], "diesel": [0, 1]}}, r"must be \[lower, upper\], not \[9, 0\]"),
     ({"decide": ["grid", "diesel"]}, "'grid' needs bounds"),
     ({"decide": ["grid", "grid"]}, "different names"),
     ({"gaps": "mend"}, "gaps must be one of"),
@@ -674,9 +674,9 @@ def test_units_that_look_wrong_get_a_sentence() -> None:
     spike = {"price": [3.0, 2.0, 4.0], "load": [5.0, 7e6, 6.0]}
     both = [LOAD, {"name": "gas", "sum": {"diesel": 1e-7}, "at_most": 1e-6}]
     for table, rows, cost, words in (
-        (watts, [LOAD], TWO["cost"], "row 1 has limits of about 6e.09"),
+        (watts, [LOAD], TWO["cost"], "constraint 1 has limits of about 6e.09"),
         (spike, [LOAD], TWO["cost"], "column 'load' is 7e.06 in row 2, where 6 is usual"),
-        (loads, both, TWO["cost"], "row 1 has a size of 18, 'gas' has a size of 1e-06"),
+        (loads, both, TWO["cost"], "constraint 1 has a size of 18, 'gas' has a size of 1e-06"),
         (loads, [LOAD], {"grid": "price", "diesel": 4e6}, "the cost of diesel is up to"),
     ):
         with pytest.warns(coldq.UnlikelyUnits, match=words):
@@ -702,7 +702,7 @@ def doubts(rows, load=KILOWATTS, decide=None, **keys) -> list[str]:
 def test_limits_out_of_reach_in_nearly_all_slots_get_a_sentence() -> None:
     (words,) = doubts(LOAD)
     assert words == (
-        "the table: row 1 needs a sum of at least about 3e+04, but within the bounds of the "
+        "the table: constraint 1 needs a sum of at least about 3e+04, but within the bounds of the "
         "decisions it is at most about 100: out of reach in 100 of 100 slots; are the units right?"
     )
     share = KILOWATTS / 1000.0 - 20.0  # 0 to 20
@@ -710,7 +710,7 @@ def test_limits_out_of_reach_in_nearly_all_slots_get_a_sentence() -> None:
         ({"sum": "all", "at_most": "load"}, {"grid": [3e4, 5e4], "diesel": [2e4, 5e4]},
          "at most about 3e.04, but within .* at least about 5e.04: out of reach in 100 of 100"),
         ({"sum": {"grid": -1.0}, "at_least": "load"}, None, "at least about 3e.04.* at most about"),
-        ({"sum": "all", "equal": "load"}, None, "row 1, at least needs a sum of at least about"),
+        ({"sum": "all", "equal": "load"}, None, "constraint 1, at least needs a sum of at least"),
         ({"sum": {"grid": "load"}, "plus": 5.0, "at_most": 0}, {"grid": [1, 2]},
          "at most about -5, .* at least about 3e.04"),
         ({"capacity": {"scale": 4, "rate": 4}, "at_least": "load"}, None,

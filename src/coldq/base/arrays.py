@@ -54,7 +54,7 @@ def _taken(name: str, value: ArrayLike, core: int) -> Array:
     """An array of anything, its numbers unseen."""
     given = value if type(value) is ndarray else as_array(name, value)
     if given.dtype.kind not in "fiub":
-        raise InvalidInput(f"{name} must be real numbers, but is of type {given.dtype}")
+        raise _not_numbers(name, value, given)
     if given.ndim < core:
         axes = {1: "one axis", 2: "two axes", 3: "three axes"}[core]
         raise InvalidInput(f"{name} needs at least {axes}, but has shape {given.shape}")
@@ -63,6 +63,15 @@ def _taken(name: str, value: ArrayLike, core: int) -> Array:
             given = np.array(given, dtype=FLOAT, order="C")
         given.flags.writeable = False
     return given
+
+
+def _not_numbers(name: str, value: Any, given: np.ndarray) -> InvalidInput:
+    """An error about a value, given as an array, with the first entry that is no real number."""
+    entries = np.array(value, object) if given.dtype.kind in "US" else given  # 1 beside "a" is "1"
+    odd = [one for one in entries.ravel().tolist() if not isinstance(one, int | float)]
+    verb = "has" if given.ndim else "is"
+    words = f"{verb} {odd[0]!r:.80}" if odd else f"is of type {given.dtype}"
+    return InvalidInput(f"{name} must be real numbers, but {words}")
 
 
 def keep_rows(value: Any, of_rows: str, rows: ArrayLike, of_levels: str, levels: ArrayLike) -> None:
@@ -140,7 +149,7 @@ def real_points(name: str, x: Any) -> Array:
     """Points of shape ``(..., p)`` whose number of coordinates is not known, checked."""
     array = as_array(name, x)
     if array.dtype.kind not in "fiub":
-        raise InvalidInput(f"{name} must be real numbers, but is of type {array.dtype}")
+        raise _not_numbers(name, x, array)
     if array.ndim == 0:
         raise InvalidInput(f"{name} must be a point of some coordinates, but is {array}")
     return np.ascontiguousarray(array, dtype=np.float64)
@@ -169,7 +178,7 @@ def point(x: ArrayLike, dim: int, name: str = "x") -> Array:
         return x
     array = as_array(name, x)
     if array.dtype.kind not in "fiub":
-        raise InvalidInput(f"{name} must be real numbers, but is of type {array.dtype}")
+        raise _not_numbers(name, x, array)
     if array.ndim == 0 or array.shape[-1] != dim:
         raise InvalidInput(
             f"{name} must have {dim} coordinates on its last axis, but has shape {array.shape}"

@@ -85,11 +85,14 @@ def rates_of(text: str) -> tuple[float | None, ...]:
     if not text:
         return (None,)
     try:
-        return tuple(rate_of(float(one)) for one in text.split(","))
-    except ValueError as error:
-        if isinstance(error, InvalidInput):
-            raise
+        rates = [float(one) for one in text.split(",")]
+    except ValueError:
         raise InvalidInput(f"rate must be a share such as 0.01, but is {text!r}") from None
+    if len(rates) > 1 and 0.0 in rates:
+        raise InvalidInput(
+            f"commas separate rates, and decimals take a point as in 0.01, but rate is {text!r}"
+        )
+    return tuple(map(rate_of, rates))
 
 
 def page_of(title: str, out: Path) -> Path:

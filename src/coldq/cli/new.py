@@ -13,7 +13,7 @@ from coldq.base.files import whole_file
 
 EXAMPLE_SLOTS = 336  # two weeks of hours
 LAYOUT_TEMPLATE = """\
-# What the columns of {name}.csv mean. `coldq compare {name}.toml` plays every learner on it.
+# What the columns of {name}.csv mean. `coldq compare {name}.toml` plays learners on it.
 # The numbers are made up: put your own table beside this file, and change the names below.
 about = "Made-up loads, sun and prices of two weeks, by the hour."
 time = "time"                    # leave it out if there is no such column

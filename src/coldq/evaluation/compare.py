@@ -1,8 +1,8 @@
 """Learners side by side on any problem, with a violation rate to be kept or without one.
 
 With a rate, a safety margin is tuned on the first third of the slots, every learner plays all of
-them, and all are scored on the last two thirds, on which nothing was tuned. Beside the whole
-catalogue stand then the forecasts with margins of :mod:`coldq.evaluation.rivals`.
+them, and all are scored on the last two thirds, on which nothing was tuned. Beside the learners
+that play by default stand then the forecasts with margins of :mod:`coldq.evaluation.rivals`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from coldq.evaluation.comparison import (
     Comparison,
     Result,
     Rivalry,
+    is_kept,
 )
 from coldq.evaluation.intervals import front, holm, interval, p_value
 from coldq.evaluation.named import distinct_seeds, learners_of, make, named_problem, own_learner
@@ -151,7 +152,10 @@ def first_scored(horizon: int, last: int | None) -> int:
     begin = round(TUNING_SHARE * horizon)
     if last is not None:
         if whole_number("last", last, 1) >= horizon:
-            raise InvalidInput(f"last must be some of the {horizon} slots, but is {last}")
+            raise InvalidInput(
+                f"last must be less than the {horizon:,} slots there are, since some come before "
+                f"the scored ones, but is {last:,}"
+            )
         begin = horizon - last
     if not 1 < begin < horizon:
         raise InvalidInput(f"{horizon} slots are too few to tune on some and score others")
@@ -188,7 +192,7 @@ def _players(problem: Any, learners: Any, with_rate: bool) -> list[tuple[str, Ma
             )
         pairs = [(_name(one), one) for one in some]
     if not pairs:
-        raise InvalidInput("learners is empty; leave it out to have the whole catalogue")
+        raise InvalidInput("learners is empty; leave it out to have those that play by default")
     return [(name, *_maker(problem, one, named=True)) for name, one in pairs]
 
 
@@ -345,7 +349,7 @@ def _compared(title: str, setting: Setting, one: AtRate) -> Comparison:
         if rate is None:
             return (row.violation, row.loss)
         hindsight = float(row.tuned.startswith(IN_HINDSIGHT))
-        kept = row.share_low <= rate
+        kept = is_kept(row.share, rate)
         return (hindsight, 0.0, row.loss) if kept else (hindsight, 1.0, row.share, row.loss)
 
     order = sorted(rows, key=standing)

@@ -33,6 +33,7 @@ HEADINGS = (
     "learner", "loss a slot", "violation a slot", "slots violated", "dynamic regret",
     "static regret", "a slot", "start-up",
 )  # fmt: skip
+KEPT_WITHIN = 1.2  # times the rate that a share may be, to count as keeping it
 MAX_DECADES = 6  # that a logarithmic axis has at most: what is below counts as nothing
 LATEX_ESCAPES = str.maketrans(
     {mark: f"\\{mark}" for mark in "&%_#${}"}
@@ -108,13 +109,16 @@ class Rivalry:
 
     @property
     def words(self) -> str:
-        """The saving in a sentence; a negative one is a loss."""
+        """What SelfTuning costs less, or more, in a sentence."""
         saved, low, high = (100.0 * value for value in self.saved)
+        more = saved < 0.0
+        if more:
+            saved, low, high = -saved, -high, -low
         kept = self.rival_share <= max(self.share, 1e-9)
         which = "the best rival at its own share" if kept else "the rival nearest to its own share"
         return (
-            f"SelfTuning saves {saved:.2f}% [{low:.2f}, {high:.2f}] against {which} of violated "
-            f"slots: {self.rival}, {100.0 * self.rival_share:.2f}%."
+            f"SelfTuning costs {saved:.2f}% [{low:.2f}, {high:.2f}] {'more' if more else 'less'} "
+            f"than {which} of violated slots: {self.rival}, {100.0 * self.rival_share:.2f}%."
         )
 
 
@@ -123,9 +127,9 @@ class Comparison(Tabular):
     """What learners would have done with a problem, as :func:`coldq.compare` returns it.
 
     `results` has a row for each. With a `rate` those that keep it come first, by loss, then the
-    others, by share, at last what was tuned in hindsight; a rate counts as kept where the interval
-    of the share reaches down to it. Without one they come by violation. Slots from `begin` + 1 on
-    are scored. `left_out` says why others did not play, `tuned` what the safety margin did where it
+    others, by share, at last what was tuned in hindsight; a rate counts as kept where the share is
+    at most a fifth above it. Without one they come by violation. Slots from `begin` + 1 on are
+    scored. `left_out` says why others did not play, `tuned` what the safety margin did where it
     was tuned, `notes` what else there is to know, such as which learners decided the same.
     `by_seed` has losses, violations and regrets of each seed, `rivalry` SelfTuning beside the best
     rival.
@@ -178,8 +182,8 @@ class Comparison(Tabular):
         return tuple(one.learner for one in self.results if one.on_front)
 
     def keeps(self, one: Result) -> bool:
-        """Whether a learner's share of violated slots is at the rate, but for its interval."""
-        return self.rate is not None and one.share_low <= self.rate
+        """Whether a learner's share of violated slots is at most a fifth above the rate."""
+        return self.rate is not None and is_kept(one.share, self.rate)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -216,7 +220,12 @@ class Comparison(Tabular):
                 "them."
             )
         else:
-            words.append(f"p-values need {MIN_TESTED_SLOTS} scored slots, so that there is no *.")
+            words.append(f"p-values need {MIN_TESTED_SLOTS} scored slots, so no * is shown.")
+        if self.rate is not None:
+            words.append(
+                "Learners whose share of violated slots is at most a fifth above the rate come "
+                "first, by loss; then the others, by share."
+            )
         words.append(
             "★: no other is better in both loss and violation. Times are of one seed alone, "
             "problem included; start-up is until the second decision, with what is compiled or "
@@ -304,7 +313,7 @@ class Comparison(Tabular):
             new = installed("coldq.base.figure", NO_MATPLOTLIB)
             axes = new.subplots(7.0, 1.0 + 0.16 * len(some), 1, 2, sharey=True)[0]
         left, right = axes
-        words = "keeps the rate, within its interval", "violates more"
+        words = "keeps the rate within a fifth", "violates more"
         if not with_rate:
             words = "on the Pareto front: beaten by no other in both", "beaten"
         first = [self.keeps(one) if with_rate else one.on_front for one in some]
@@ -336,6 +345,16 @@ class Comparison(Tabular):
         left.set_yticks(range(len(some)), names, parse_math=False)  # a $ is a dollar
         left.set_ylim(len(some) - 0.4, -0.6)
         return drawn_on(axes, given)
+
+
+def is_kept(share: float, rate: float) -> bool:
+    """Whether a share of violated slots keeps a rate within a fifth.
+
+    >>> from coldq.evaluation.comparison import is_kept
+    >>> is_kept(0.012, 0.01), is_kept(0.0804, 0.05)
+    (True, False)
+    """
+    return share <= KEPT_WITHIN * rate
 
 
 def _bracket(low: float, high: float, times: float = 1.0) -> str:

@@ -74,7 +74,7 @@ def two_numbers(place: Place, key: str, value: Any) -> tuple[float, float]:
         )
     low, high = (real(place, f"each of {key}", end) for end in value)
     if low > high:
-        raise place.wrong(f"{key} must have its lower bound first, but is [{low:g}, {high:g}]")
+        raise place.wrong(f"{key} must be [lower, upper], not [{low:g}, {high:g}]")
     return low, high
 
 
@@ -229,7 +229,7 @@ def keys_of_rows(place: Place, key: str, value: Any) -> tuple[Row, ...]:
 
 
 def _row(place: Place, k: int, given: Mapping[str, Any]) -> Row:
-    label = f"row {k}" if given.get("name") is None else repr(given["name"])
+    label = f"constraint {k}" if given.get("name") is None else repr(given["name"])
     here = place._replace(where=f"{place.where}, {label}")
     row = read_keys(Row, here, given, label=label)
     limits = row.limits

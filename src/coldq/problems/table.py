@@ -159,7 +159,7 @@ class FromTable(WholeProblem):
     ...     rows=[{"sum": "all", "at_least": "load"}],
     ... )
     >>> problem.constraint.b.ravel(), problem.row_names
-    (array([-5., -7.]), ('row 1',))
+    (array([-5., -7.]), ('constraint 1',))
     """
 
     title: str

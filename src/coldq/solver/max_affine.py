@@ -138,8 +138,9 @@ def plain_rows(enforced: tuple[tuple[Part, float], ...], p: int) -> tuple[Array,
     for part, lowest in enforced:
         if part.P is not None:
             raise InvalidInput(
-                "max-affine and nonsmooth rows are solved on boxes and polytopes; on a domain "
-                "with a curved boundary use smooth rows (coldq.QuadraticConstraint, coldq.Convex)"
+                "max-affine and nonsmooth rows are solved on boxes, simplexes, polytopes and "
+                "products of these; on a domain with a curved boundary, as a ball, use smooth rows "
+                "(coldq.QuadraticConstraint, or coldq.Convex with a hessian)"
             )
         A.append(part.A)
         b.append(part.b)

@@ -240,4 +240,7 @@ def test_the_report_names_what_was_found_and_what_failed(tmp_path, monkeypatch) 
     missing = CliRunner().invoke(app, ["sweep", "report"])
     assert "needs the folder of a sweep's results" in str(missing.exception)
     nothing = CliRunner().invoke(app, ["sweep", "report", "nowhere"])
-    assert "there is no sweep here" in str(nothing.exception)
+    assert str(nothing.exception) == "nowhere: there is no such folder"
+    (tmp_path / "empty").mkdir()
+    empty = CliRunner().invoke(app, ["sweep", "report", "empty"])
+    assert str(empty.exception) == "empty: there is no sweep here (it has no index.parquet)"

@@ -160,7 +160,10 @@ def read(folder: Path | str) -> Sweep:
         index = read_parquet(store.folder / INDEX_FILE)
         about = json.loads(index.schema.metadata[METADATA_KEY.encode()])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise NotReadable(f"{folder}: there is no sweep here ({error})") from None
+        if not store.folder.is_dir():
+            raise NotReadable(f"{folder}: there is no such folder") from None
+        why = f"it has no {INDEX_FILE}" if isinstance(error, FileNotFoundError) else error
+        raise NotReadable(f"{folder}: there is no sweep here ({why})") from None
     keys = index["task"].to_pylist()
     done = [key for key in keys if store.path(key).exists()]
     others = [store.why(key) for key in keys if not store.path(key).exists()]
