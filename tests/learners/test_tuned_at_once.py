@@ -26,13 +26,21 @@ DOMAINS = {
     "budget": coldq.Polytope(np.ones((1, P)), [14.0], lower=0.0),
 }
 
+ODD_DOMAINS = {
+    "no lower bounds": coldq.Polytope(A_eq=[[1.0, 1.0, 1.0]], b_eq=[1.0], upper=2.0),
+    "parts of several blocks": coldq.Product(
+        coldq.Simplex(1, total=2.3), coldq.Polytope([[1, 0], [0, 1]], [1.7, 2.9], lower=0.0)
+    ),
+    "one point": coldq.Box(0.1, 0.1, dim=P),
+}
+
 
 def learner_of(kind: str, domain: str = "box") -> Any:
     forecasts: Any = coldq.forecasts.DEFAULT
     if kind == "function":
         forecasts = (*coldq.forecasts.SMALL_MEMORY, lambda limits: limits[-3:].mean(axis=0))
     return coldq.SelfTuning(
-        DOMAINS[domain], None if kind == "no margin" else 0.1, forecasts=forecasts
+        (DOMAINS | ODD_DOMAINS)[domain], None if kind == "no margin" else 0.1, forecasts=forecasts
     )
 
 
@@ -172,19 +180,10 @@ def test_a_state_changed_by_hand_that_has_too_little_room_is_refused(
         update(state, revealed)
 
 
-ODD_DOMAINS = {
-    "no lower bounds": coldq.Polytope(A_eq=[[1.0, 1.0, 1.0]], b_eq=[1.0], upper=2.0),
-    "parts of several blocks": coldq.Product(
-        coldq.Simplex(1, total=2.3), coldq.Polytope([[1, 0], [0, 1]], [1.7, 2.9], lower=0.0)
-    ),
-    "one point": coldq.Box(0.1, 0.1, dim=P),
-}
-
-
-@pytest.mark.parametrize("rate", [None, 0.1])
-@pytest.mark.parametrize("domain", ODD_DOMAINS)
-def test_odd_domains_have_the_bits_of_the_rule_step_by_step(domain: str, rate: Any) -> None:
-    rng, learner = np.random.default_rng(3), coldq.SelfTuning(ODD_DOMAINS[domain], rate)
+@pytest.mark.parametrize("kind", ["no margin", "rate", "function"])
+@pytest.mark.parametrize("domain", [*ODD_DOMAINS, "box", "simplex"])
+def test_odd_domains_have_the_bits_of_the_rule_step_by_step(domain: str, kind: str) -> None:
+    rng, learner = np.random.default_rng(3), learner_of(kind, domain)
     state = learner.init(2)
     for t in range(40):
         A = rng.normal(size=(2, P)) * [[1.0], [1e5]]

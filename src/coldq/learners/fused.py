@@ -270,8 +270,11 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
      _) = found  # fmt: skip
     infeasible = tally[..., INFEASIBLE] > state.tally[..., INFEASIBLE]
     if infeasible.any():
-        counted = np.maximum(limits, domain.ends(A)[0])  # as the core has counted them
-        limits = np.where(infeasible[..., None], counted, limits)
+        least = domain.ends(A)[0]
+        beyond = infeasible[..., None] & (limits < least)
+        if beyond.any() and forecaster.own:
+            return None  # they are to be told what the core has counted
+        limits = np.where(beyond, least, limits)
         recent, _ = state.recent.recall(t, forecaster.back, limits)
     return learner.new_state(
         t + 1, following, tally, margin, ordinary, largest, record, entry, highest, predicted,
