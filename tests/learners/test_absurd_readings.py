@@ -76,7 +76,7 @@ def test_in_a_batch_each_member_is_as_alone() -> None:
     ("feedback", "message"),
     [
         (coldq.Feedback(coldq.Linear(np.ones(3)), coldq.Affine(np.full((1, 3), 1e200), [1.0])),
-         "slopes of the constraint are too large"),
+         "slope of the constraint is too large"),
         (coldq.Feedback(coldq.Linear(np.full(3, 1e200)), affine(300.0)),
          "gradient of the loss is too large"),
     ],

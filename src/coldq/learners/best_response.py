@@ -224,7 +224,7 @@ def _least_violation(g: Any, domain: Domain, x: Array, by_slope: bool) -> Array:
         try:
             step = solve(x, zero, weight * unit, weights, g, domain).x
         except StepFailed as error:
-            failed = _members(error.indices, moving.shape)
+            failed = failed_members(error, moving.shape)
             if error.step is None or (round_ == 0 and (failed & moving).any()):
                 raise
             step = np.where(failed[..., None], x, error.step.x)
@@ -245,10 +245,10 @@ def _is_violated(g: Any, x: Array) -> np.ndarray:
     return np.any(value > KEPT * terms, axis=-1)
 
 
-def _members(indices: list[tuple[int, ...]], batch: tuple[int, ...]) -> np.ndarray:
-    """Which members of a batch these are."""
+def failed_members(error: StepFailed, batch: tuple[int, ...]) -> np.ndarray:
+    """Which members of a batch have no answer."""
     found = np.zeros(batch, bool)
-    for where in indices:
+    for where in error.indices:
         found[where] = True
     return found
 

@@ -20,7 +20,12 @@ from coldq.base.arrays import Array
 from coldq.base.contractions import Contraction, dot
 from coldq.base.errors import StepFailed
 from coldq.base.protocols import Domain
-from coldq.learners.best_response import least_violation, native_operands, unanswered
+from coldq.learners.best_response import (
+    failed_members,
+    least_violation,
+    native_operands,
+    unanswered,
+)
 from coldq.slot.constraints import Affine, LogCapacity, Stacked
 from coldq.slot.constraints.constraint import Kind
 from coldq.slot.domains import scale_of
@@ -233,11 +238,7 @@ def enforced(
         stepped = np.where(sound[..., None], stepped, point[those])
         found[those] = np.moveaxis(stepped, 0, -2)
     points, margin, reduced = np.array(points), np.array(margin), np.zeros(broken.shape, bool)
-    points[some], margin[some], reduced[some] = (
-        found,
-        kept,
-        short,
-    )
+    points[some], margin[some], reduced[some] = found, kept, short
     return points, margin, reduced
 
 
@@ -251,6 +252,5 @@ def _attempted(
     except StepFailed as error:
         if error.step is None:
             return center, ~failed
-        for where in error.indices:
-            failed[where] = True
+        failed = failed_members(error, failed.shape)
         return np.where(np.isfinite(error.step.x), error.step.x, center), failed

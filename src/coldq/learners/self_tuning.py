@@ -242,11 +242,7 @@ class SelfTuning(Algorithm):
             return self._update_in_units(self._units, state, gradient, feedback, played)
         seen = self._margins.look(self, state, feedback, played)
         pool = weigh(gradient, state, self.pool, self._R)
-        if not np.isfinite(pool.hedge).all():
-            raise InvalidInput(
-                f"the gradient of the loss is too large, up to {np.abs(gradient).max():.3g}: the "
-                "sum of its squares is not finite. Give losses in a larger unit"
-            )
+        _require_squares("gradient of the loss", gradient, pool.hedge)
         points, slopes = self._step(state, pool, seen)
         x: Array = play(pool.weights, points)
         reduced = np.zeros(state.t.shape, bool)
@@ -309,11 +305,7 @@ class SelfTuning(Algorithm):
         shape = (*state.margin.shape, state.x.shape[-1])
         J = np.ascontiguousarray(np.broadcast_to(expected.jacobian(state.x), shape))
         norms = np.sqrt(dot(J, J))
-        if not np.isfinite(norms).all():
-            raise InvalidInput(
-                f"the slopes of the constraint are too large, up to {np.abs(J).max():.3g}: their "
-                "squares are not finite. Give its rows in a larger unit"
-            )
+        _require_squares("slope of the constraint", J, norms)
         steepest = np.maximum(state.slopes, norms)
         rho = np.maximum(norms, MIN_SLOPE_SHARE * steepest)
         if not rho.all():
@@ -371,6 +363,15 @@ class SelfTuning(Algorithm):
         if not self.domain.contains(state.points).all():
             raise InvalidInput(f"points must lie in the domain {self.domain}")
         require_not_negative(state, "weights", "hedge", "losses")
+
+
+def _require_squares(name: str, given: Array, sums: Array) -> None:
+    """That sums of the squares of what is given are finite."""
+    if not np.isfinite(sums).all():
+        raise InvalidInput(
+            f"the {name} is too large, up to {np.abs(given).max():.3g}: its squares are not "
+            "finite. Give it in a larger unit"
+        )
 
 
 def _doubt_widths(domain: Domain) -> None:
