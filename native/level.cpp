@@ -7,9 +7,8 @@ extern const Entry active_set[];
 extern const Entry contractions[];
 extern const Entry curved[];
 extern const Entry dense[];
-extern const Entry general[];
+extern const Entry interior_point[];
 extern const Entry pieces[];
-extern const Entry inside[];
 extern const Entry queued[];
 extern const Entry learner_parts[];
 extern const Entry self_tuning[];
@@ -19,7 +18,7 @@ extern const Entry roots[];
 
 extern const Level level;
 const Level level = {COLDQ_LEVEL_NAME,
-                     {active_set, contractions, curved, dense, general, pieces, inside, queued,
+                     {active_set, contractions, curved, dense, interior_point, pieces, queued,
                       learner_parts, self_tuning, newton, blocks, roots, nullptr}};
 
 }  // namespace coldq::COLDQ_LEVEL

@@ -1,184 +1,168 @@
-// Which multipliers decide, found from inside: a primal-dual interior-point method.
-//
-// Where more rows pull than there are coordinates, most multipliers are at their weights, and
-// methods that go from piece to piece meet very many pieces. Here some fifteen steps, each one
-// linear system, tell which multipliers are at a bound.
+// The general problem as two entries: an answer, in double as far as that goes and then in
+// double-double; and a guess, in double.
 #include "each.hpp"
-#include "interior_point/iterate.hpp"
-#include "interior_point/system.hpp"
+#include "ends.hpp"
 
 namespace coldq::COLDQ_LEVEL {
 namespace {
 
-constexpr double STEPS = 40.0;
-constexpr double SHORT = 0.995;                  // of the way to the boundary
-constexpr double ROOM = 0.1;                     // of a coordinate's width: where it starts
-constexpr double FEWEST = 0.01, FULLEST = 0.99;  // of a block's room: what is in it at the start
+constexpr int STEPS = 120;
 
-constexpr Size REMEMBERED = 4;  // numbers beside the iterate: first gap, steps left, two scales
+struct Solver {
+    Solver(const Grouped& of, Memory& memory)
+        : reduced(of.p, of.n, of.equalities, memory),
+          starts(of.p, of.n, of.groups, memory),
+          in_double(of.p, of.n, of.groups, of.groups, of.equalities, of.curved, memory),
+          extended(of.p, of.n, of.groups, of.groups, of.equalities, of.curved, memory),
+          mu(memory.take<double>(of.n)),
+          equal(memory.take<double>(of.equalities)) {}
 
-Size remembered(Size n, Size p, Size k) { return REMEMBERED + Iterate::remembered(n + k, p); }
-
-// The nearest number to y that keeps away from the bounds.
-double well_inside(double y, double lower, double upper) {
-    const bool low = lower > -HUGE_VAL, high = upper < HUGE_VAL;
-    const double width = low && high ? upper - lower : 1.0 + absolute(low ? lower : upper);
-    const double room = low || high ? ROOM * width : 0.0;
-    return smaller(larger(y, lower + room), upper - room);
-}
-
-// Where x starts in a block: its sum is right, as far as bounds leave room for both.
-void begin_block(const Iterate& at, Size first, Size last, double total, double kind) {
-    const auto room = [&](Size i) {
-        return smaller(at.upper[i], larger(at.lower[i], total)) - at.lower[i];
-    };
-    double spare = 0.0, needed = total;
-    for (Size i = first; i < last; ++i) spare += room(i), needed -= at.lower[i];
-    double share = needed / larger(spare, TINY);
-    const bool known = kind < HUGE_VAL && absolute(share) < HUGE_VAL;
-    share = smaller(larger(share, FEWEST), FULLEST) * (kind == 0.0 ? 0.5 : 1.0);
-    for (Size i = first; i < last; ++i) {
-        const bool within = known && 0.0 < room(i) && room(i) < HUGE_VAL;
-        at.x[i] =
-            within ? at.lower[i] + share * room(i) : well_inside(at.y[i], at.lower[i], at.upper[i]);
-    }
-}
-
-// Whether each block begins where the last one ends.
-bool set_blocks(Vector start, Size p, Size* first) {
-    for (Size j = 0; j < start.size; ++j) {
-        first[j] = start[j] >= 0.0 && start[j] <= double(p) ? Size(start[j]) : -1;
-        if (first[j] < (j > 0 ? first[j - 1] : 0) || (j == 0 && first[j] > 0)) return false;
-    }
-    first[start.size] = p;
-    return start.size > 0 || p == 0;
-}
-
-// An instance as the method takes it, and where it is.
-struct Walk {
-    Iterate at;
-    System system;
-    Vector b, total;
-    double *weight, *along;  // of raw rows
-
-    // a_k x - b_k
-    void set_values() {
-        system.times(at.x, at.g);
-        for (Size k = 0; k < at.m; ++k)
-            at.g[k] = (at.g[k] - (k < b.size ? b[k] : total[k - b.size])) / at.length[k];
-    }
-
-    // One step; false if there is no direction.
-    bool step(double now) {
-        at.weigh();
-        for (Size k = 0; k < at.m; ++k) weight[k] = at.weight[k] / (at.length[k] * at.length[k]);
-        system.begin(weight, at.stiff);
-        // First aim at zero, to see how far that leads; then at the little that it would leave.
-        double tau = 0.0;
-        for (bool sure : {false, true}) {
-            at.aim(tau);
-            for (Size k = 0; k < at.m; ++k) at.pull[k] /= at.length[k];
-            system.take_across(at.pull, at.right);
-            system.solve_for(weight, at.right, along);
-            double finite = 0.0;
-            for (Size i = 0; i < at.p; ++i) finite += 0.0 * at.right[i];
-            if (!(finite == 0.0)) return false;
-            for (Size k = 0; k < at.m; ++k) along[k] /= at.length[k];
-            at.complete(tau, at.right, along);
-            const double t = smaller(SHORT * at.longest(), 1.0);
-            if (sure) {
-                at.move(t);
-                set_values();
-            } else {
-                const double left = at.gap(t) / now;
-                tau = now * (left * left * left);
-            }
-        }
-        return true;
-    }
+    Reduced reduced;
+    Starts starts;
+    InteriorPoint<double> in_double;
+    InteriorPoint<DoubleDouble> extended;
+    double *mu, *equal;
 };
 
-// Go on until the mean product is this share of the first one. What is reached is told, infinite
-// where there is no direction. Multipliers are at a bound where the room is larger than its price.
-// `given` and `left` are what goes from one call to the next, zeros at first.
-void interior_point(Scratch scratch, Vector center, Vector gradient, double alpha, Vector floor,
-                    Vector weights, Matrix A, Vector b, Vector lower, Vector upper, Vector start,
-                    Vector total, Vector kind, double near, double share, Vector given,
-                    OutVector multipliers, OutVector left, double& reached) {
-    const Size n = b.size, p = center.size, k = start.size, m = n + k;
-    reached = HUGE_VAL;
-    for (Size a = 0; a < n; ++a) multipliers[a] = 0.0;
-    for (Size a = 0; a < given.size; ++a) left[a] = given[a];
-    Size* first = reinterpret_cast<Size*>(scratch.take(k + 1));
-    if (given.size != remembered(n, p, k) || !set_blocks(start, p, first)) return;
-
-    double* own = scratch.take(Iterate::size(m, p));
-    for (Size a = 0; a < Iterate::size(m, p); ++a) own[a] = 0.0;
-    double *weight = scratch.take(m), *along = scratch.take(m);
-    Walk walk = {
-        Iterate(own, m, p), System(scratch.at, A, k, first, kind.at), b, total, weight, along};
-    Iterate& at = walk.at;
-    const double half = 0.5 / alpha;
-    double finite = 0.0;
-    for (Size i = 0; i < p; ++i) {
-        at.y[i] = center[i] - gradient[i] * half;
-        finite += 0.0 * at.y[i];
-        at.lower[i] = lower[i], at.upper[i] = upper[i];
+// From a guess of x, the multipliers of rows without their `lean`, and those of equalities: `known`
+// says that it is near. `left` is what is left of the conditions in double-double.
+void grouped_step(Scratch scratch, Vector center, Vector gradient, double alpha, Matrix P, Matrix A,
+                  Vector b, Vector group, Vector lean, Vector cost, Vector is_free, Matrix E,
+                  Vector e, Vector lower, Vector upper, Vector x_guess, Vector mu_guess,
+                  Vector equal_guess, double known, double tau, double give, OutVector x,
+                  OutVector mu, OutVector equal, double& left) {
+    const Grouped given = {.p = center.size,
+                           .n = b.size,
+                           .groups = cost.size,
+                           .equalities = e.size,
+                           .curved = center.size > 0 ? P.rows / center.size : 0,
+                           .center = center.at,
+                           .gradient = gradient.at,
+                           .alpha = alpha,
+                           .P = P.at,
+                           .A = A.at,
+                           .b = b.at,
+                           .lean = lean.at,
+                           .group = group.at,
+                           .cost = cost.at,
+                           .is_free = is_free.at,
+                           .E = E.at,
+                           .e = e.at,
+                           .lower = lower.at,
+                           .upper = upper.at};
+    Memory memory(scratch.at);
+    Solver solver(given, memory);
+    const Grouped problem = solver.reduced.of(given, x_guess.at, give);
+    const auto row = [&](Size r) { return solver.reduced.row(r); };
+    const auto equality = [&](Size r) { return solver.reduced.equality(r); };
+    solver.in_double.take(problem);
+    if (known != 0.0) {
+        for (Size r = 0; r < problem.n; ++r) solver.mu[r] = mu_guess[row(r)];
+        for (Size r = 0; r < problem.equalities; ++r) solver.equal[r] = equal_guess[equality(r)];
+        solver.starts.near(solver.in_double, x_guess.at, solver.mu, solver.equal, tau);
+    } else {
+        solver.starts.begin(solver.in_double, tau);
     }
-    if (!(finite == 0.0)) return;
-    for (Size a = 0; a < n; ++a) {
-        const double norm = root(dot(A[a], A[a], p));
-        at.length[a] = norm > 0.0 ? norm : 1.0;
-        at.lo[a] = floor[a] * half * at.length[a], at.hi[a] = weights[a] * half * at.length[a];
-    }
-    for (Size j = 0; j < k; ++j) {
-        const bool sum = kind[j] < HUGE_VAL;
-        at.length[n + j] = root(double(larger(first[j + 1] - first[j], Size(1))));
-        at.lo[n + j] = sum ? kind[j] : 0.0, at.hi[n + j] = sum ? HUGE_VAL : 0.0;
-    }
-    const bool begins = given[0] == 0.0;
-    double first_gap = given[0], steps = begins ? STEPS : given[1];
-    for (Size j = 0; begins && j < k; ++j)
-        begin_block(at, first[j], first[j + 1], total[j], kind[j]);
-    for (Size j = 0; j < k; ++j)  // an upper bound that the sum keeps to is none
-        for (Size i = first[j]; i < first[j + 1]; ++i)
-            if (kind[j] < 0.0 && lower[i] == 0.0 && upper[i] >= total[j]) at.upper[i] = HUGE_VAL;
-    if (!begins) {
-        for (Size a = REMEMBERED; a < given.size; ++a) own[a - REMEMBERED] = given[a];
-        at.reach = given[2], at.unit = given[3];
-    }
-    walk.set_values();
-    if (begins) {
-        at.begin(near != 0.0);
-        first_gap = at.gap(0.0);
-    }
-    double now = at.gap(0.0);
-    for (; steps > 0.0 && now > share * first_gap; now = at.gap(0.0), steps -= 1.0)
-        if (!walk.step(now)) return;
-
-    reached = first_gap > 0.0 ? now / first_gap : 0.0;
-    left[0] = first_gap, left[1] = steps, left[2] = at.reach, left[3] = at.unit;
-    for (Size a = REMEMBERED; a < given.size; ++a) left[a] = own[a - REMEMBERED];
-    const double unit = at.unit_now();
-    for (Size a = 0; a < n; ++a) {
-        const double mu = at.mu[a] / at.length[a] * (2.0 * alpha);
-        multipliers[a] = smaller(larger(mu, floor[a]), weights[a]);
-        if (at.u[a] > unit * (at.hi[a] - at.mu[a])) multipliers[a] = weights[a];
-        if (at.v[a] > unit * (at.mu[a] - at.lo[a])) multipliers[a] = floor[a];
-    }
+    int steps = STEPS;
+    solver.in_double.walk({larger(1e-10, 1e-8 * solver.in_double.mean_product()), INF, true},
+                          steps);
+    solver.extended.go_on(solver.in_double);
+    left = solver.extended.walk({1e-24, 1e-15, false}, steps);
+    solver.starts.settle(solver.extended, x.at, solver.mu, solver.equal);
+    fill(mu.at, mu.size, 0.0);
+    fill(equal.at, equal.size, 0.0);
+    for (Size r = 0; r < problem.n; ++r) mu[row(r)] = solver.mu[r];
+    for (Size r = 0; r < problem.equalities; ++r) equal[equality(r)] = solver.equal[r];
 }
 
-Size scratch(const Operand* operands) {
-    const Size n = operands[5].length[0], p = operands[5].length[1], k = operands[9].length[0];
-    return k + 1 + Iterate::size(n + k, p) + 2 * (n + k) + System::size(n, p, k);
+Size grouped_memory(const Operand* operands) {
+    const Size p = operands[0].length[0];
+    Memory memory(nullptr);
+    const Grouped of = {.p = p,
+                        .n = operands[5].length[0],
+                        .groups = operands[8].length[0],
+                        .equalities = operands[11].length[0],
+                        .curved = p > 0 ? operands[3].length[0] / p : 0};
+    Solver(of, memory);
+    return memory.numbers();
+}
+
+struct Guesser {
+    Guesser(Size p, Size n, Size equalities, Memory& memory)
+        : reduced(p, n, equalities, memory),
+          starts(p, n, n, memory),
+          method(p, n, n, 0, equalities, 0, memory),
+          guess(p, n, n, equalities, memory),
+          group(memory.take<double>(n)),
+          is_free(memory.take<double>(n)) {}
+
+    Reduced reduced;
+    Starts starts;
+    InteriorPoint<double> method;
+    Guess guess;
+    double *group, *is_free;
+};
+
+// Where rows of single groups are in conflict: which multipliers are at 0, which at their cost, and
+// about where the others are. NaN if that is not found.
+void grouped_guess(Scratch scratch, Vector center, Vector gradient, double alpha, Matrix A,
+                   Vector b, Vector lean, Vector cost, Matrix E, Vector e, Vector lower,
+                   Vector upper, OutVector mu, OutVector equal) {
+    Memory memory(scratch.at);
+    Guesser guesser(center.size, b.size, e.size, memory);
+    for (Size r = 0; r < b.size; ++r) guesser.group[r] = double(r), guesser.is_free[r] = 0.0;
+    const Grouped given = {.p = center.size,
+                           .n = b.size,
+                           .groups = b.size,
+                           .equalities = e.size,
+                           .curved = 0,
+                           .center = center.at,
+                           .gradient = gradient.at,
+                           .alpha = alpha,
+                           .A = A.at,
+                           .b = b.at,
+                           .lean = lean.at,
+                           .group = guesser.group,
+                           .cost = cost.at,
+                           .is_free = guesser.is_free,
+                           .E = E.at,
+                           .e = e.at,
+                           .lower = lower.at,
+                           .upper = upper.at};
+    const Grouped problem = guesser.reduced.of(given, center.at, 0.0);
+    guesser.method.take(problem);
+    guesser.starts.inside(guesser.method);
+    const double gap = 1e-12 * guesser.method.mean_product();
+    int steps = STEPS;
+    guesser.method.walk({gap, INF, false}, steps);
+    const bool reached = guesser.method.mean_product() <= gap;
+    fill(mu.at, mu.size, reached ? 0.0 : __builtin_nan(""));
+    fill(equal.at, equal.size, 0.0);
+    guesser.guess.of(problem, guesser.method.point());
+    for (Size r = 0; r < problem.n && reached; ++r) {
+        const Size k = guesser.reduced.row(r);
+        mu[k] = guesser.guess.above[k] != 0.0 ? cost[k] : guesser.guess.mu[r];
+    }
+    for (Size r = 0; r < problem.equalities; ++r)
+        equal[guesser.reduced.equality(r)] = guesser.guess.equal[r];
+}
+
+Size guess_memory(const Operand* operands) {
+    Memory memory(nullptr);
+    Guesser(operands[0].length[0], operands[4].length[0], operands[8].length[0], memory);
+    return memory.numbers();
 }
 
 }  // namespace
 
-extern const Entry inside[];
-const Entry inside[] = {
-    {"interior_point", "(p),(p),(),(n),(n),(n,p),(n),(p),(p),(k),(k),(k),(),(),(s)->(n),(s),()",
-     each<interior_point>, scratch},
+extern const Entry interior_point[];
+const Entry interior_point[] = {
+    {"grouped_step",
+     "(p),(p),(),(q,p),(n,p),(n),(n),(n),(k),(k),(m,p),(m),(p),(p),(p),(n),(m),(),(),()->"
+     "(p),(n),(m),()",
+     each<grouped_step>, grouped_memory},
+    {"grouped_guess", "(p),(p),(),(n,p),(n),(n),(n),(m,p),(m),(p),(p)->(n),(m)",
+     each<grouped_guess>, guess_memory},
     {},
 };
 

@@ -23,7 +23,7 @@ def test_every_level_gives_the_same_bits() -> None:
     assert chosen in _native.levels
     assert {line.split()[0] for line in bits if line} >= {
         "dot",
-        "interior_point",
+        "grouped_guess",
         "affine_step",
         "COLDQ",
     }

@@ -25,7 +25,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.fail("another method was asked")
 
     for module, name in (
-        (cascade, "rescue"), (cascade, "solve_in_one_block"), (simplices, "best_of_guesses"),
+        (cascade, "rescue"), (cascade, "solve_in_one_block"), (simplices, "from_guess"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, asked)
 

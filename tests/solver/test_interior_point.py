@@ -1,4 +1,4 @@
-"""Many rows that cannot all be met: exact whatever their kind, and found from inside."""
+"""Many rows that cannot all be met: exact whatever their kind, and guessed from inside."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import coldq
 from coldq.base.arrays import Array
 from coldq.slot.step.reference import reference_step
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.interior_point import from_inside
+from coldq.solver.interior_point import guess_multipliers
 from tests import pairs
 from tests.instances import CATEGORIES, Instance, make_instance, residual_of
 
@@ -130,11 +130,12 @@ def test_the_answer_is_the_oracles(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["hinges", "equality penalties", "fixed coordinates", "unbounded"])
 @pytest.mark.parametrize(("N", "p", "weight"), [(150, 10, 25.0), (40, 60, 0.1)])
-def test_from_inside_multipliers_are_at_the_bounds_that_the_oracle_says(kind, N, p, weight) -> None:
+def test_guessed_multipliers_are_at_the_bounds_that_the_oracle_says(kind, N, p, weight) -> None:
     rng = np.random.default_rng(8)
     one = vary(rng, clashing(rng, N, p, weight), kind)
     box = coldq.Box(one.lower, one.upper)
-    *_, last = from_inside(*one)
+    last = guess_multipliers(*one)
+    assert last is not None
     at_bounds_as_the_oracle(one, box, last)
     np.testing.assert_allclose(
         box.project(one.center - 0.5 * (one.gradient + last @ one.A)),
@@ -152,7 +153,8 @@ def test_so_they_are_beside_sums_of_blocks(N: int, p: int, weight: float) -> Non
     X: Any = coldq.Product(coldq.Simplex(2 * part, 2.0), coldq.Box(0.0, 5.0, dim=part), most)
     assert X.blocks.kind.tolist() == [-INF, INF, 0.0]
     one = one._replace(center=X.start(), upper=X.box.upper)
-    *_, last = from_inside(*one, X.blocks)
+    last = guess_multipliers(*one, X.blocks)
+    assert last is not None
     at_bounds_as_the_oracle(one, X, last)
     x = X.project(one.center - 0.5 * (one.gradient + last @ one.A))
     np.testing.assert_allclose(x, reference(one, X), atol=1e-4)

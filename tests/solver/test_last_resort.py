@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coldq.solver.last_resort import EXTENDED_TOLERANCE, Problem, answers
+from coldq.solver.interior_point import EXTENDED_TOLERANCE, Problem, answers
 
 GROUPS = np.array(
     [0, 1, 2, 3, 3, 4, 4, 5, 5]

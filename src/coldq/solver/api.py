@@ -16,7 +16,6 @@ from coldq.solver.problem import AffineProblem
 newton_step = native.affine_step
 working_set_step = native.working_set_step
 blocks_step = native.blocks_step
-interior_point = native.interior_point
 # The root in one multiplier: of a capacity, of a quadratic row without mixed terms, of a ball.
 capacity_step = native.capacity_step
 ball_row_step = native.ball_row_step
@@ -27,8 +26,9 @@ ball_step = native.ball_step
 BEFORE, AFTER, AHEAD = 0.0, 1.0, 2.0
 queue_step = native.queue_step
 experts_step = native.experts_step
-# One instance of the general problem of `last_resort`, in double and then in double-double.
-grouped_step = native.grouped_step
+# One instance of the general problem of `interior_point`: a guess in double, an answer in
+# double-double.
+grouped_guess, grouped_step = native.grouped_guess, native.grouped_step
 # Rows that are the largest of several affine pieces, and the residual of an answer.
 pieces_step = native.pieces_step
 pieces_residual = native.pieces_residual

@@ -17,13 +17,13 @@ import numpy as np
 
 from coldq.base.arrays import Array
 from coldq.base.contractions import affine_value, matvec
-from coldq.solver import last_resort
 from coldq.solver.answer import TOLERANCE, Step
 from coldq.solver.api import Solution, Status, active_set_extended, affine_residual, ball_step
 from coldq.solver.blas import on_one_thread
 from coldq.solver.constants import MIN_COORDINATE_SIZE
 from coldq.solver.curved import run_curved
 from coldq.solver.extended import enforced_rows_conflict
+from coldq.solver.interior_point import on_quadratic_rows
 from coldq.solver.problem import (
     AffineProblem,
     BallProblem,
@@ -224,7 +224,7 @@ def from_inside(
     x = np.clip(free.x, instance.lower, instance.upper) - shift
     found, multipliers = np.append(np.zeros(m), free.multipliers[some]), free.multipliers.copy()
     begin = float(radius.max()), x, found, False, GUESS_SLACK
-    for x, found, _ in last_resort.on_quadratic_rows(one, *begin):
+    for x, found, _ in on_quadratic_rows(one, *begin):
         multipliers = multipliers.copy()
         multipliers[some] = found[m:]
         yield x + shift, found[:m] / (instance.alpha * radius), multipliers

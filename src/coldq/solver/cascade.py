@@ -4,7 +4,7 @@
    those that x violates (:func:`solve_affine`).
 2. One by one, where more rows than a few hold x back (:func:`attempt_more`): in few coordinates the
    active set; else Newton's method in all rows, from nothing and then from what an interior-point
-   method says of the multipliers.
+   method guesses of the multipliers.
 3. The active set in double-double arithmetic, which also proves that enforced rows have no common
    point (:func:`rescue`).
 4. :func:`~coldq.solver.answer.raise_if_failed` says what is left.
@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from coldq.solver.answer import (
 from coldq.solver.api import active_set, active_set_extended, newton_step, working_set_step
 from coldq.solver.constants import MAX_DENSE_ENTRIES
 from coldq.solver.extended import MAX_EXTENDED_ROWS, enforced_rows_conflict
-from coldq.solver.interior_point import from_inside
+from coldq.solver.interior_point import guess_multipliers
 from coldq.solver.problem import HINGE, AffineProblem, DoNotFit, as_dense, members, zeros_of
 from coldq.solver.simplices import solve_in_one_block
 from coldq.solver.threads import fill_batch
@@ -203,9 +202,7 @@ def guessed(one: AffineProblem) -> Array | None:
     center, gradient, alpha, low, high, soft, A, b, lower, upper = one
     if sum(A.shape) <= MAX_COLD_START_SIZE or soft.any() or not A.any(axis=1).all():
         return None
-    nearer = from_inside(center, gradient, alpha, low, high, A, b, lower, upper)
-    *_, found = None, *islice(nearer, 3)  # which multipliers are at a bound is mostly clear then
-    return found
+    return guess_multipliers(center, gradient, alpha, low, high, A, b, lower, upper)
 
 
 def explained(problem: AffineProblem, answer: Step, n: int) -> Step:

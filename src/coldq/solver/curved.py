@@ -15,7 +15,7 @@ from coldq.solver.answer import CURVED_TOLERANCE, Step, new_tuple
 from coldq.solver.api import curved_residual, quadratic_step, quadratic_values
 from coldq.solver.blas import on_one_thread
 from coldq.solver.constants import CANCELLATION_ROUNDING, DIVISION_GUARD
-from coldq.solver.last_resort import EXTENDED_TOLERANCE, on_quadratic_rows
+from coldq.solver.interior_point import EXTENDED_TOLERANCE, on_quadratic_rows
 from coldq.solver.problem import Part, QuadraticProblem, append, members, reach_of
 from coldq.solver.threads import run_batch
 

@@ -21,7 +21,7 @@ from coldq.solver.answer import TOLERANCE
 from coldq.solver.api import active_set_extended, pieces_residual, pieces_step
 from coldq.solver.constants import CANCELLATION_ROUNDING
 from coldq.solver.extended import MAX_EXTENDED_ROWS, enforced_rows_conflict
-from coldq.solver.last_resort import on_pieces
+from coldq.solver.interior_point import on_pieces
 from coldq.solver.problem import AffineProblem, DoNotFit, Part, power, reach_of
 from coldq.solver.threads import fill_batch
 

@@ -3,13 +3,12 @@
 1. The native dual Newton method, for a single step or a batch.
 2. Where rows that cannot all be met leave it very many pieces to go through, an interior-point
    method, which knows none, tells which multipliers are at a bound; Newton goes on from there.
-   A block's sum is a row of its own there, but one that is solved for without a system.
+   A block's sum is a row of its own there.
 3. What is left is for the methods that know nothing of blocks (:mod:`coldq.solver.cascade`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from coldq.base.arrays import Array
 from coldq.solver.answer import TOLERANCE, Step, new_tuple
 from coldq.solver.api import blocks_step
 from coldq.solver.constants import LARGE_DATA_ENTRIES
-from coldq.solver.interior_point import from_inside
+from coldq.solver.interior_point import guess_multipliers
 from coldq.solver.problem import (
     HALF,
     ONE_BOX,
@@ -186,7 +185,7 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
     that are not goes on as arrays.
     """
     if isinstance(answer[2], float):  # its own and only member, and mostly NumPy is not asked again
-        answer = best_of_guesses(problem, answer) if answer[2] > TOLERANCE else answer
+        answer = from_guess(problem, answer) if answer[2] > TOLERANCE else answer
         if answer[2] <= TOLERANCE:
             return answer
     x, multipliers, residual = (np.asarray(part) for part in answer)
@@ -194,28 +193,24 @@ def improve_blocks(problem: BlockProblem, answer: Step) -> Step:
         return answer
     for where, one in members(problem, residual > TOLERANCE) if residual.ndim else ():
         found = Step(x[where], multipliers[where], residual[where])
-        x[where], multipliers[where], residual[where] = best_of_guesses(one, found)
+        x[where], multipliers[where], residual[where] = from_guess(one, found)
     return Step(x, multipliers, residual)
 
 
-def best_of_guesses(one: BlockProblem, best: Step) -> Step:
-    """Newton's best answer of one instance, from other starts.
+def from_guess(one: BlockProblem, best: Step) -> Step:
+    """Newton's best answer of one instance: from a guess, and if that is no good in more steps.
 
-    Where enforced rows conflict the dual rises for ever, and no start is near an answer.
+    Where enforced rows conflict the dual rises for ever, and more steps would be no good either.
     """
-    for count, guess in enumerate(guesses(one)):
-        again = run_blocks(one._replace(guess=guess), MAX_WARM_STEPS)
-        near = (
-            again.residual <= MAX_NEAR_RESIDUAL
-        )  # and if that is not enough, rounding is what is in the way
-        no_nearer = again.residual == np.inf or (count > 0 and again.residual > 0.5 * best.residual)
+    n, p, enforced = one.b.size, one.center.size, np.isinf(one.multiplier_upper).any()
+    start = guessed(one)
+    if start is not None:
+        again = run_blocks(one._replace(guess=start), MAX_WARM_STEPS)
         best = again if again.residual < best.residual else best
-        if near or (
-            no_nearer
-            and (np.isinf(one.multiplier_upper).any() or np.isinf(one.multiplier_lower).any())
-        ):
+        near = again.residual <= MAX_NEAR_RESIDUAL  # what is left then is rounding
+        if near or enforced or np.isinf(one.multiplier_lower).any():
             return best
-    if steps_for(one.b.size, one.center.size, one.sparse) is MAX_NEWTON_STEPS:
+    if steps_for(n, p, one.sparse) is MAX_NEWTON_STEPS:
         return best
     again = run_blocks(one, MAX_NEWTON_STEPS)
     return again if again.residual < best.residual else best
@@ -245,19 +240,10 @@ def prices_of_sums(one: BlockProblem, x: Array, multipliers: Array) -> Array:
     return double * np.maximum(theta, one.kind)[blocks.summed]
 
 
-def guesses(one: BlockProblem) -> Iterator[Array]:
-    """Multipliers to start from, ever nearer, from an interior-point method."""
+def guessed(one: BlockProblem) -> Array | None:
+    """Multipliers to start from, by an interior-point method."""
     n, blocks = one.b.size, Blocks(one.start, one.total, one.kind)
     if n + one.lower.size <= SMALL_SUM_EXPONENT:
-        return
-    given = (
-        one.center,
-        one.gradient,
-        one.alpha,
-        one.multiplier_lower,
-        one.multiplier_upper,
-        one.rows(),
-        one.b,
-    )
-    for near in (False, True):
-        yield from from_inside(*given, one.lower, one.upper, blocks, near)
+        return None
+    given = one.center, one.gradient, one.alpha, one.multiplier_lower, one.multiplier_upper
+    return guess_multipliers(*given, one.rows(), one.b, one.lower, one.upper, blocks)

@@ -12,7 +12,7 @@ import coldq
 from coldq.slot.domains import Domain
 from coldq.slot.step.reference import reference_step
 from coldq.solver.answer import TOLERANCE
-from coldq.solver.simplices import BlockProblem, entries_of, guesses, run_blocks
+from coldq.solver.simplices import BlockProblem, entries_of, guessed, run_blocks
 from tests.adversary.affine_rows import judged
 
 INF = np.inf
@@ -160,7 +160,8 @@ def test_an_interior_point_method_that_knows_the_sums_finds_the_piece(thin: bool
         center, gradient, np.array(alpha), np.zeros(n), weights, np.zeros(n), *entries_of(A), g.b,
         X.box.lower, X.box.upper, *X.blocks,
     )  # fmt: skip
-    first = next(guesses(one))
+    first = guessed(one)
+    assert first is not None
     assert run_blocks(one._replace(guess=first)).residual <= TOLERANCE
     x = coldq.penalised_step(center, gradient, alpha, weights, g, X).x
     np.testing.assert_allclose(run_blocks(one._replace(guess=first)).x, x, atol=1e-8)
@@ -258,7 +259,8 @@ def test_from_inside_prices_far_beyond_a_simplex_are_told_apart(seed: int) -> No
         center, gradient, np.array(0.09), np.zeros(N), weights, np.zeros(N), *entries_of(A), rows.b,
         X.box.lower, X.box.upper, *X.blocks,
     )  # fmt: skip
-    found = next(guesses(one))
+    found = guessed(one)
+    assert found is not None
     np.testing.assert_array_equal(found[above], weights[above])
     np.testing.assert_array_equal(found[below], 0.0)
 
@@ -300,5 +302,5 @@ def test_dense_rows_and_sparse_ones_have_the_same_way_from_inside(N: int) -> Non
             center, gradient, np.array(1.0), np.zeros(n), weights, np.zeros(n), *entries_of(rows),
             b, X.box.lower, X.box.upper, *X.blocks,
         )  # fmt: skip
-        found.append(list(guesses(one))[2])
+        found.append(guessed(one))
     np.testing.assert_allclose(*found, atol=1e-5 * weights[0])  # guesses, but for bounds

@@ -26,7 +26,9 @@ struct Goal {
 template <class Number>
 class InteriorPoint {
   public:
-    InteriorPoint(Size p, Size n, Size groups, Size equalities, Size curved, Memory& memory)
+    // At most `joint` groups have more than one row, or are linear.
+    InteriorPoint(Size p, Size n, Size groups, Size joint, Size equalities, Size curved,
+                  Memory& memory)
         : value(memory.take<Number>(numbers(p, n, groups, equalities))),
           step(memory.take<Number>(numbers(p, n, groups, equalities))),
           best(memory.take<Number>(numbers(p, n, groups, equalities))),
@@ -54,11 +56,12 @@ class InteriorPoint {
           soft(memory.take<Number>(groups)),
           members(memory.take<double>(groups)),
           moving(memory.take<double>(groups)),
+          place(memory.take<Size>(groups)),
           rows_first_(by_rows(p, n, equalities, curved)),
           first_(rows_first_ ? n + equalities : p, memory),
-          second_(rows_first_ ? groups : equalities, memory),
-          lines(memory.take<Number>(rows_first_ ? n + equalities : n + groups, p)),
-          beside(memory.take<Number>(rows_first_ ? groups : equalities,
+          second_(rows_first_ ? joint : equalities, memory),
+          lines(memory.take<Number>(n + (rows_first_ ? equalities : joint), p)),
+          beside(memory.take<Number>(rows_first_ ? joint : equalities,
                                      rows_first_ ? n + equalities : p)),
           z(memory.take<Number>(n + groups + equalities)),
           work(memory.take<Number>(rows_first_ ? weighted_rows_work(n + equalities)
@@ -93,9 +96,12 @@ class InteriorPoint {
             members[given.group_of(r)] += open[2 * p + r];
             for (Size i = 0; i < p; ++i) J[r * p + i] = given.A[r * p + i];
         }
+        shared = 0;
         for (Size a = 0; a < k; ++a) {
             open[2 * p + n + a] = given.kind(a) == Kind::hinge;
             moving[a] = given.kind(a) == Kind::hinge || given.kind(a) == Kind::free;
+            const bool alone = given.kind(a) == Kind::hinge && !(members[a] > 1.0);
+            place[a] = moving[a] != 0.0 && !alone ? shared++ : -1;
         }
         for (Size c = 0; c < pairs; ++c) count += open[c] != 0.0;
         for (Size c = 0; c < given.equalities * p; ++c) E[c] = given.E[c];
@@ -176,8 +182,6 @@ class InteriorPoint {
     static bool by_rows(Size p, Size n, Size equalities, Size curved) {
         return curved == 0 && n + equalities < p;
     }
-
-    bool several(Size k) const { return moving[k] != 0.0 && members[k] > 1.0; }
 
     // The mean product of a multiplier and its room, so far along the step.
     double products(double length) const {
@@ -290,27 +294,26 @@ class InteriorPoint {
     // what they are off their mean, and it as a row of its own: nothing is lost in a difference.
     bool set_columns(const Number* weight) {
         const Size p = given.p, n = given.n;
-        const auto mean = [&](Size k) { return lines + (n + k) * p; };
-        for (Size k = 0; k < given.groups; ++k) {
-            fill(mean(k), p, Number(0.0));
-            z[n + k] = several(k) ? rise[k] : Number(0.0);
-        }
+        const auto mean = [&](Size k) { return lines + (n + place[k]) * p; };
+        fill(lines + n * p, shared * p, Number(0.0));
+        for (Size k = 0; k < given.groups; ++k)
+            if (place[k] >= 0) z[n + place[k]] = rise[k];
         for (Size r = 0; r < n; ++r) {
             const Size k = given.group_of(r);
-            if (several(k) && rounded(weight[r]) > 0.0)
+            if (place[k] >= 0 && rounded(weight[r]) > 0.0)
                 add_multiple(mean(k), weight[r] / total[k], J + r * p, p);
         }
         for (Size r = 0; r < n; ++r) {
             const Size k = given.group_of(r);
             copy(J + r * p, p, lines + r * p);
-            if (several(k)) add_multiple(lines + r * p, -1.0, mean(k), p);
-            z[r] = several(k) || moving[k] == 0.0 ? weight[r] : rise[k];
+            if (place[k] >= 0) add_multiple(lines + r * p, -1.0, mean(k), p);
+            z[r] = place[k] >= 0 || moving[k] == 0.0 ? weight[r] : rise[k];
         }
         for (Size i = 0; i < p; ++i)
             if (given.fixed(i))
-                for (Size r = 0; r < n + given.groups; ++r) lines[r * p + i] = 0.0;
+                for (Size r = 0; r < n + shared; ++r) lines[r * p + i] = 0.0;
         Number* const N = first_.clear(p);
-        add_weighted_columns(N, p, Lines<Number>{lines, p}, n + given.groups, p, z, work);
+        add_weighted_columns(N, p, Lines<Number>{lines, p}, n + shared, p, z, work);
         const Number* const mu = point().mu;
         for (Size r = 0; r < given.curved; ++r) {
             const Number price = mu[r] + given.lean[r];
@@ -343,20 +346,28 @@ class InteriorPoint {
         Number* const M = first_.clear(m);
         add_weighted_rows(M, m, Lines<Number>{lines, p}, m, p, right, work);
         for (Size r = 0; r < n; ++r)
-            M[r * m + r] += open[2 * p + r] != 0.0 ? v.t[r] / v.mu[r] : Number(1.0);
+            M[r * m + r] +=
+                open[2 * p + r] != 0.0 ? v.t[r] / v.mu[r] + own(given.group_of(r)) : Number(1.0);
         if (!first_.make()) return false;
-        second_.clear(given.groups);
+        second_.clear(shared);
         for (Size k = 0; k < given.groups; ++k) {
-            second_(k, k) = moving[k] != 0.0 ? held[k] : Number(1.0);
-            if (moving[k] == 0.0) continue;
-            Number* const way = beside + k * m;
+            if (place[k] < 0) continue;
+            Number* const way = beside + place[k] * m;
             for (Size r = 0; r < m; ++r) way[r] = r < n && given.group_of(r) == k ? 1.0 : 0.0;
             first_.solve(way);
-            for (Size r = 0; r < n; ++r)
-                if (given.group_of(r) <= k)
-                    second_(given.group_of(r), k) += way[r] * moving[given.group_of(r)];
+            second_(place[k], place[k]) = held[k];
+            for (Size r = 0; r < n; ++r) {
+                const Size other = place[given.group_of(r)];
+                if (0 <= other && other <= place[k]) second_(other, place[k]) += way[r];
+            }
         }
         return second_.make();
+    }
+
+    // How much the s of a group gives way to the multiplier of its only row.
+    Number own(Size k) const {
+        const Point v = point();
+        return moving[k] != 0.0 && place[k] < 0 ? v.s[k] / v.nu[k] : Number(0.0);
     }
 
     // Newton's step towards products of tau, with what the first step says of their bend.
@@ -417,14 +428,19 @@ class InteriorPoint {
             if (r >= n)
                 z[r] += left_e[r - n];
             else if (open[2 * p + r] != 0.0)
-                z[r] += pull[r] * v.t[r] / v.mu[r];
+                z[r] +=
+                    pull[r] * v.t[r] / v.mu[r] - soft[given.group_of(r)] * own(given.group_of(r));
         }
         first_.solve(z);
         copy(soft, given.groups, d.s);
         for (Size r = 0; r < n; ++r) d.s[given.group_of(r)] += z[r] * moving[given.group_of(r)];
-        second_.solve(d.s);
+        Number* const common = z + m;
         for (Size k = 0; k < given.groups; ++k)
-            if (moving[k] != 0.0) add_multiple(z, -d.s[k], beside + k * m, m);
+            if (place[k] >= 0) common[place[k]] = d.s[k];
+        second_.solve(common);
+        for (Size k = 0; k < given.groups; ++k)
+            d.s[k] = place[k] >= 0 ? common[place[k]] : d.s[k] * own(k);
+        for (Size k = 0; k < shared; ++k) add_multiple(z, -common[k], beside + k * m, m);
         copy(right, p, d.x);
         for (Size r = 0; r < m; ++r) add_multiple(d.x, -z[r], lines + r * p, p);
         for (Size i = 0; i < p; ++i) d.x[i] = given.fixed(i) ? Number(0.0) : d.x[i] / stiff[i];
@@ -470,10 +486,11 @@ class InteriorPoint {
     double* bend;
     Number *total, *give, *rise, *soft;
     double *members, *moving;
+    Size* place;  // of a group whose s more than one row, or a free one, has; else -1
     bool rows_first_;
     System<Number> first_, second_;
     Number *lines, *beside, *z, *work;
-    Size pairs = 0, count = 0;
+    Size pairs = 0, count = 0, shared = 0;
 };
 
 }  // namespace coldq::COLDQ_LEVEL

@@ -215,14 +215,10 @@ class Method {
           scaled(p, pieces, rows, plains, memory),
           reduced(p, pieces + plains, plains, memory),
           starts(p, pieces + plains, rows + plains, memory),
-          inside(p, pieces + plains, rows + plains, plains, 0, memory),
+          inside(p, pieces + plains, rows + plains, rows, plains, 0, memory),
           cross_over(p, pieces + plains, rows + plains, plains, memory),
           residual(p, pieces, rows, memory),
-          above(memory.take<double>(rows + plains)),
-          largest(memory.take<double>(rows + plains)),
-          there(memory.take<double>(p)),
-          mu(memory.take<double>(pieces + plains)),
-          equal(memory.take<double>(plains)) {
+          guess(p, pieces + plains, rows + plains, plains, memory) {
         fill(free_above, free_above ? plains : 0, INF);
     }
 
@@ -270,51 +266,22 @@ class Method {
                          double* nu_out) {
         const Grouped whole = scaled.of(given, size);
         for (Size i = 0; i < given.p; ++i)
-            there[i] = clipped(whole.center[i], whole.lower[i], whole.upper[i]);
-        const Grouped problem = given.plains > 0 ? reduced.of(whole, there, 0.0) : whole;
+            guess.x[i] = clipped(whole.center[i], whole.lower[i], whole.upper[i]);
+        const Grouped problem = given.plains > 0 ? reduced.of(whole, guess.x, 0.0) : whole;
         inside.take(problem);
         starts.inside(inside);
         int steps = STEPS;
         inside.walk({1e-12, 1e-9, false, true}, steps);
         for (const auto& point : {inside.point(), inside.best_point()}) {
-            guess(problem, point);
-            if (!cross_over.find(problem, above, there, mu, equal)) continue;
+            guess.of(problem, point);
+            if (!cross_over.find(problem, guess.above, guess.x, guess.mu, guess.equal)) continue;
             put(given, problem, x, mu_out, nu_out);
             const double crossed = residual.of(given, x, mu_out, nu_out);
             if (crossed <= CLEAR) return crossed;
         }
-        starts.settle(inside, there, mu, equal);
+        starts.settle(inside, guess.x, guess.mu, guess.equal);
         put(given, problem, x, mu_out, nu_out);
         return residual.of(given, x, mu_out, nu_out);
-    }
-
-    // What is small, a multiplier or the room that it has? Sizes of x and of rows are around 1, so
-    // that both are lengths; a multiplier is small beside those that pull and its cost.
-    void guess(const Grouped& problem, const InteriorPoint<double>::Point& v) {
-        copy(v.equal, problem.equalities, equal);
-        double pulled = 1.0;
-        for (Size r = 0; r < problem.n; ++r) pulled = larger(pulled, v.mu[r]);
-        for (Size i = 0; i < problem.p; ++i) {
-            there[i] = v.x[i];
-            if (problem.fixed(i) || (problem.has_lower(i) && v.low[i] > v.down[i]))
-                there[i] = problem.lower[i];
-            else if (problem.has_upper(i) && v.up[i] > v.over[i])
-                there[i] = problem.upper[i];
-        }
-        for (Size k = 0; k < problem.groups; ++k) {
-            const Kind kind = problem.kind(k);
-            const double most = smaller(problem.cost[k], pulled);
-            above[k] = kind == Kind::free || (kind == Kind::hinge && !(v.nu[k] > v.s[k] * most));
-            largest[k] = 0.0;
-        }
-        for (Size r = 0; r < problem.n; ++r)
-            largest[problem.group_of(r)] = larger(largest[problem.group_of(r)], v.mu[r]);
-        for (Size r = 0; r < problem.n; ++r) {
-            const Size k = problem.group_of(r);
-            const double most = smaller(problem.cost[k], pulled);
-            const bool base = above[k] != 0.0 && v.mu[r] == largest[k];
-            mu[r] = base || v.mu[r] > v.t[r] * most ? v.mu[r] : 0.0;
-        }
     }
 
     // The answer in the units that were given.
@@ -322,22 +289,22 @@ class Method {
              double* nu_out) {
         const bool all = given.plains == 0;
         for (Size i = 0; i < given.p; ++i)
-            x[i] = clipped(there[i] * scaled.unit, given.lower[i], given.upper[i]);
+            x[i] = clipped(guess.x[i] * scaled.unit, given.lower[i], given.upper[i]);
         fill(mu_out, given.pieces, 0.0);
         fill(nu_out, given.plains, 0.0);
         Size row = 0, equality = 0, hard = given.pieces, same = 0;
         for (Size r = 0; r < given.pieces; ++r) {
             if (!all && (row == problem.n || reduced.row(row) != r)) continue;
-            mu_out[r] = mu[row++] * scaled.unit / scaled.steep[given.group_of(r)];
+            mu_out[r] = guess.mu[row++] * scaled.unit / scaled.steep[given.group_of(r)];
         }
         for (Size r = 0; r < given.plains; ++r) {
             const double unit = scaled.unit / scaled.own[r];
             if (given.lo[r] == -INF) {
                 if (equality < problem.equalities && reduced.equality(equality) == same)
-                    nu_out[r] = equal[equality++] * unit;
+                    nu_out[r] = guess.equal[equality++] * unit;
                 ++same;
             } else {
-                if (row < problem.n && reduced.row(row) == hard) nu_out[r] = mu[row++] * unit;
+                if (row < problem.n && reduced.row(row) == hard) nu_out[r] = guess.mu[row++] * unit;
                 ++hard;
             }
         }
@@ -349,7 +316,7 @@ class Method {
     InteriorPoint<double> inside;
     CrossOver cross_over;
     PiecesResidual residual;
-    double *above, *largest, *there, *mu, *equal;
+    Guess guess;
 };
 
 // Plain rows have multipliers from `least` on: 0, or an infinite one for an equality. Multipliers

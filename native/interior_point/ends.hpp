@@ -1,4 +1,4 @@
-// Where the method begins, in double, and the answer at its end.
+// Where the method begins, in double, what it tells on its way, and the answer at its end.
 #pragma once
 
 #include "newton.hpp"
@@ -235,6 +235,47 @@ class Starts {
     }
 
     double *slope_, *value_, *top_, *sum_, *count_;
+};
+
+// What is small, a multiplier or the room that it has? Sizes of x and of rows are around 1, so
+// that both are lengths; a multiplier is small beside those that pull and its cost.
+struct Guess {
+    Guess(Size p, Size n, Size groups, Size equalities, Memory& memory)
+        : x(memory.take<double>(p)),
+          mu(memory.take<double>(n)),
+          equal(memory.take<double>(equalities)),
+          above(memory.take<double>(groups)),
+          largest(memory.take<double>(groups)) {}
+
+    void of(const Grouped& problem, const InteriorPoint<double>::Point& v) {
+        copy(v.equal, problem.equalities, equal);
+        double pulled = 1.0;
+        for (Size r = 0; r < problem.n; ++r) pulled = larger(pulled, v.mu[r]);
+        for (Size i = 0; i < problem.p; ++i) {
+            x[i] = v.x[i];
+            if (problem.fixed(i) || (problem.has_lower(i) && v.low[i] > v.down[i]))
+                x[i] = problem.lower[i];
+            else if (problem.has_upper(i) && v.up[i] > v.over[i])
+                x[i] = problem.upper[i];
+        }
+        for (Size k = 0; k < problem.groups; ++k) {
+            const Kind kind = problem.kind(k);
+            const double most = smaller(problem.cost[k], pulled);
+            above[k] = kind == Kind::free || (kind == Kind::hinge && !(v.nu[k] > v.s[k] * most));
+            largest[k] = 0.0;
+        }
+        for (Size r = 0; r < problem.n; ++r)
+            largest[problem.group_of(r)] = larger(largest[problem.group_of(r)], v.mu[r]);
+        for (Size r = 0; r < problem.n; ++r) {
+            const Size k = problem.group_of(r);
+            const double most = smaller(problem.cost[k], pulled);
+            const bool base = above[k] != 0.0 && v.mu[r] == largest[k];
+            mu[r] = base || v.mu[r] > v.t[r] * most ? v.mu[r] : 0.0;
+        }
+    }
+
+    double *x, *mu, *equal;
+    double *above, *largest;  // of a group: whether it is above zero, or linear; the largest mu
 };
 
 }  // namespace coldq::COLDQ_LEVEL
