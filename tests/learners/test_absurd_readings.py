@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import coldq
 
@@ -15,6 +16,10 @@ MOST, SLOTS = float(CAPACITY @ [20.0, 60.0, 100.0]), 150
 
 def affine(load: float) -> Any:
     return coldq.Affine([-CAPACITY], [-load])
+
+
+def thin(load: float) -> Any:
+    return coldq.SparseAffine(sparse.csr_array([-CAPACITY]), [-load])
 
 
 def stacked(load: float) -> Any:
@@ -37,7 +42,7 @@ def decisions(learner: Any, rows: Any, reading: float, slot: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("slot", [1, 9, 100])
-@pytest.mark.parametrize("rows", [affine, stacked, falling_returns])
+@pytest.mark.parametrize("rows", [affine, thin, stacked, falling_returns])
 def test_a_reading_out_of_reach_is_as_one_at_the_end_of_it(rows: Any, slot: int) -> None:
     learner = coldq.SelfTuning(SERVERS, 0.05)
     few, many = (decisions(learner, rows, reading, slot) for reading in (1e5, 1e300))

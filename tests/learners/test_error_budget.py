@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import coldq
 from coldq.learners.enforced_rows import margin_kept
@@ -327,6 +328,26 @@ def test_rows_that_oppose_each_other_reduce_no_decision(
     found = made.bound_report(state)
     assert not found["infeasible"].any()
     assert (found["reduced"] <= np.log2(100.0 / 1.0) + 2.0).all()  # of 100, 1 is always kept
+
+
+@pytest.mark.parametrize("change", [None, 60])
+@pytest.mark.parametrize("apart", [False, True])
+def test_sparse_rows_are_kept_as_dense_ones(apart: bool, change: int | None) -> None:
+    learner, rng = coldq.SelfTuning(coldq.Box(0.0, 100.0, dim=2), 0.05), np.random.default_rng(4)
+    dense = thin = learner.init(2)
+    for t in range(150):
+        A = np.array([[-1.0, -0.5], [1.0, 0.5 if t != change else 0.6]])
+        b = np.array([0.5 - 50.0 * rng.random(), 50.5 + 49.0 * rng.random()])
+        rows: Any = coldq.SparseAffine(sparse.csr_array(A), b)
+        if apart:
+            rows = coldq.Stacked(*(coldq.SparseAffine(rows.A[[k]], b[[k]]) for k in range(2)))
+        loss = coldq.Linear([1.0, 0.7])
+        dense = learner.update(dense, coldq.Feedback(loss, coldq.Affine(A, b)))
+        thin = learner.update(thin, coldq.Feedback(loss, rows))
+        if change is None or t < change:  # averages of slopes are of dense rows alone
+            np.testing.assert_allclose(thin.x, dense.x, atol=1e-6)
+    # Limits of other slopes say nothing.
+    assert (dense.reduced > 0) == (thin.reduced > 0) == (change is not None)
 
 
 def test_where_one_decision_keeps_all_rows_no_slot_is_reduced() -> None:

@@ -55,7 +55,7 @@ from coldq.learners.forecast_state import (
 )
 from coldq.learners.forecaster import Forecaster, Kept
 from coldq.learners.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
-from coldq.slot.constraints import Affine, Convex, Stacked
+from coldq.slot.constraints import Affine, Convex, SparseAffine, Stacked
 from coldq.slot.feedback import Feedback
 
 judge = Contraction("judge", "What is remembered of margins and forecasts after a slot.")
@@ -357,8 +357,11 @@ def whole(constraint: Any, n: int) -> Any:
 
 
 def _are_rows(g: Any) -> bool:
-    """Whether the data of a constraint are rows with their slopes and limits."""
-    return type(g) is Affine or (isinstance(g, Stacked) and all(map(_are_rows, g.parts)))
+    """Whether the data of a constraint are rows with what tells their slopes, and their limits."""
+    if isinstance(g, Stacked):
+        alike = all(type(part) is type(g.parts[0]) for part in g.parts)
+        return alike and all(map(_are_rows, g.parts))
+    return type(g) in (Affine, SparseAffine)
 
 
 def _standing(g: Any, x: Array) -> Any:

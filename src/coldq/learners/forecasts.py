@@ -13,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -229,7 +230,7 @@ def data_of(g: Any) -> Array:
     if isinstance(g, QuadraticConstraint):
         return _joined(g.q, g.r)
     if isinstance(g, SparseAffine):
-        return g.b
+        return _joined((g.A @ _column_marks(g.dim))[:, None], g.b)
     if isinstance(g, LogCapacity):
         return g.demand[..., None]
     return np.zeros(0)
@@ -290,7 +291,7 @@ def with_data(g: Any, data: Array) -> Any:
     if isinstance(g, QuadraticConstraint):
         return QuadraticConstraint.unchecked(g.P, *_parted(data, g.q.shape[-2:]))
     if isinstance(g, SparseAffine):
-        return SparseAffine(g.A, data) if data.ndim == 1 else Affine(g.A.toarray(), data)
+        return g.with_limits(_parted(data, (g.n_constraints, 1))[1])
     if isinstance(g, LogCapacity):
         return LogCapacity(data[..., 0], g.scale, g.rate)
     return g
@@ -305,6 +306,14 @@ def _words(g: Any) -> str:
     if isinstance(g, Stacked):
         return f"({' '.join(_words(part) for part in g.parts)})"
     return f"{type(g).__name__}{getattr(g, 'n_constraints', '')}"
+
+
+@lru_cache(maxsize=8)
+def _column_marks(p: int) -> Array:
+    """A random number for each column: a sparse row's product with them tells its slopes apart."""
+    marks = np.random.default_rng(0).random(p)
+    marks.flags.writeable = False
+    return marks
 
 
 def _joined(slopes: Array, limits: Array) -> Array:
