@@ -26,10 +26,11 @@ constexpr double FAST = 0.5, SLOW = 0.12;    // the weights of a regression's ow
 constexpr double TREND_WEIGHT = 0.1;         // of its trend
 constexpr double LEAST_SCALE_WEIGHT = 0.01;  // of a change in the regression's scale
 constexpr double FIRST_COVARIANCE = 0.1;
-constexpr double LEAST_SCALE = 1e-200;  // below it nothing has changed
-constexpr double LARGEST_TERM = 1e6;    // in units of the scale, either way
-constexpr double LARGEST_TRACE = 1e4;   // of a covariance, for each of its terms
-constexpr double UNBOUNDED = -1e300;    // the lowest limit where limits cannot be compared
+constexpr double LEAST_SCALE = 1e-200;    // below it nothing has changed
+constexpr double LARGEST_TERM = 1e6;      // in units of the scale, either way
+constexpr double LARGEST_TRACE = 1e4;     // of a covariance, for each of its terms
+constexpr double SLOPE_ROUNDING = 1e-14;  // of a row's largest slope
+constexpr double UNBOUNDED = -1e300;      // the lowest limit where limits cannot be compared
 constexpr Size REGRESSION_LEVELS = 4, OWN_TERMS = 3;
 
 // A forecast is a line of a table: its kind, its weight or forgetting, and where it keeps what it
@@ -111,14 +112,18 @@ inline void keep_data(const Forecasts& all, const Revealed& slot, const double* 
     }
 }
 
-// Whether row k is affine with the slopes of the slot before; in slot 1 whether it is affine.
+// Whether row k is affine with the slopes of the slot before, up to rounding; in slot 1 whether it
+// is affine.
 inline bool has_fixed_slopes(const Revealed& slot, const double* last, Size k) {
     if (!slot.affine) return false;
     if (slot.t == 1.0) return true;
-    const Size width = slot.d / slot.n;
-    bool same = !slot.fresh();
-    for (Size i = k * width; same && i < (k + 1) * width - 1; ++i) same = slot.data[i] == last[i];
-    return same;
+    const Size width = slot.d / slot.n, end = (k + 1) * width - 1;
+    double largest = 0.0, change = 0.0;
+    for (Size i = k * width; i < end; ++i) {
+        largest = larger(largest, absolute(last[i]));
+        change = larger(change, absolute(slot.data[i] - last[i]));
+    }
+    return !slot.fresh() && change <= SLOPE_ROUNDING * largest;
 }
 
 // Robust averages of row k's limits, the lowest, and what the regression takes.

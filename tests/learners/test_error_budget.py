@@ -330,6 +330,17 @@ def test_rows_that_oppose_each_other_reduce_no_decision(
     assert (found["reduced"] <= np.log2(100.0 / 1.0) + 2.0).all()  # of 100, 1 is always kept
 
 
+def test_slopes_that_differ_by_rounding_are_the_same() -> None:
+    learner, rng = coldq.SelfTuning(coldq.Box(0.0, 100.0, dim=2), 0.05), np.random.default_rng(5)
+    state = learner.init(2)
+    for _ in range(100):
+        A = np.array([[-1.0, -0.1], [1.0, 0.1]]) * (1.0 + 1e-15 * rng.integers(-2, 3, (2, 2)))
+        b = np.array([0.5 - 50.0 * rng.random(), 50.5 + 49.0 * rng.random()])
+        g = coldq.Affine(A, b)
+        state = learner.update(state, coldq.Feedback(coldq.Linear([1.0, 0.7]), g))
+    assert state.reduced == 0
+
+
 @pytest.mark.parametrize("change", [None, 60])
 @pytest.mark.parametrize("apart", [False, True])
 def test_sparse_rows_are_kept_as_dense_ones(apart: bool, change: int | None) -> None:
