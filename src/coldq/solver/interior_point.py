@@ -64,19 +64,18 @@ Guess = tuple[Array, Array, Array]  # x, and the multipliers of rows and of equa
 def answers(
     problem: Problem, guess: Guess, known: bool = True, give: float = ENFORCED_COMPLIANCE
 ) -> Iterator[tuple[Guess, float]]:
-    """x, the multipliers of rows without `lean`, and those of equalities, from several starts; with
-    each what double-double arithmetic leaves of the conditions.
+    """x, the multipliers of rows without `lean`, and those of equalities, with what double-double
+    arithmetic leaves of the conditions: from a guess that is `known` to be near, then afresh.
 
-    A guess of the same that is `known` to be near is where the first one begins. Enforced rows give
-    way by so much of their terms.
+    Enforced rows give way by so much of their terms.
     """
     given = [np.asarray(array, np.float64, order="C") for array in (*problem, *guess)]
     p, y = problem.lower.size, problem.center - problem.gradient / (2.0 * problem.alpha)
     given[3] = given[3].reshape(-1, p)
     costs = problem.cost[np.isfinite(problem.cost)], problem.lean, y, [1.0]
     dear = float(np.abs(np.concatenate(costs)).max())
-    afresh, near = ((0.0, tau) for tau in (0.1 * dear, 1.0, np.sqrt(dear))), (1.0, 1e-2)
-    for start in ((1.0, 1e-7), *afresh, near) if known else (*afresh, near):
+    near, afresh = (1.0, 1e-7), (0.0, 0.1 * dear)
+    for start in (near, afresh) if known else (afresh,):
         x, mu, nu, left = grouped_step(*given, *start, give)
         yield (x, mu, nu), float(left)
 
