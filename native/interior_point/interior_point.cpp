@@ -103,8 +103,8 @@ struct Guesser {
     double *group, *is_free;
 };
 
-// Where rows of single groups are in conflict: which multipliers are at 0, which at their cost, and
-// about where the others are. NaN if that is not found.
+// Where rows, each a group of its own, are in conflict: which multipliers are at 0, which at their
+// cost, and about where the others are. NaN if that is not found.
 void grouped_guess(Scratch scratch, Vector center, Vector gradient, double alpha, Matrix A,
                    Vector b, Vector lean, Vector cost, Matrix E, Vector e, Vector lower,
                    Vector upper, OutVector mu, OutVector equal) {

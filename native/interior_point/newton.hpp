@@ -337,7 +337,8 @@ class InteriorPoint {
     }
 
     // (A H^-1 A' + 1 / weight) dmu + ds = ..., with equalities among the rows, and the sum of a
-    // group's dmu - nu / s ds = ... . A row that is missing has a 1 on the diagonal, and 0 beside.
+    // group's dmu - nu / s ds = ... . The ds of a hinge of one row is put in. A row that is missing
+    // has a 1 on the diagonal, and 0 beside.
     bool set_rows(const Number* held) {
         const Size p = given.p, n = given.n, m = n + given.equalities;
         const Point v = point();
@@ -432,15 +433,19 @@ class InteriorPoint {
                     pull[r] * v.t[r] / v.mu[r] - soft[given.group_of(r)] * own(given.group_of(r));
         }
         first_.solve(z);
-        copy(soft, given.groups, d.s);
-        for (Size r = 0; r < n; ++r) d.s[given.group_of(r)] += z[r] * moving[given.group_of(r)];
-        Number* const common = z + m;
+        Number* const common = z + m;  // the steps of s in the second system
+        const auto set_totals = [&] {  // of each group, what its rows pull at its s
+            copy(soft, given.groups, d.s);
+            for (Size r = 0; r < n; ++r) d.s[given.group_of(r)] += z[r] * moving[given.group_of(r)];
+        };
+        set_totals();
         for (Size k = 0; k < given.groups; ++k)
             if (place[k] >= 0) common[place[k]] = d.s[k];
         second_.solve(common);
+        for (Size k = 0; k < shared; ++k) add_multiple(z, -common[k], beside + k * m, m);
+        set_totals();
         for (Size k = 0; k < given.groups; ++k)
             d.s[k] = place[k] >= 0 ? common[place[k]] : d.s[k] * own(k);
-        for (Size k = 0; k < shared; ++k) add_multiple(z, -common[k], beside + k * m, m);
         copy(right, p, d.x);
         for (Size r = 0; r < m; ++r) add_multiple(d.x, -z[r], lines + r * p, p);
         for (Size i = 0; i < p; ++i) d.x[i] = given.fixed(i) ? Number(0.0) : d.x[i] / stiff[i];
@@ -486,7 +491,7 @@ class InteriorPoint {
     double* bend;
     Number *total, *give, *rise, *soft;
     double *members, *moving;
-    Size* place;  // of a group whose s more than one row, or a free one, has; else -1
+    Size* place;  // of a group in the second system, where several rows or a free s are; else -1
     bool rows_first_;
     System<Number> first_, second_;
     Number *lines, *beside, *z, *work;

@@ -14,14 +14,14 @@ COST = np.array([0.3, 2.0, 0.0, 1.5, 0.7, np.inf])
 FREE = np.arange(6) == 4
 
 
-def drawn(rng: np.random.Generator, p: int, scale: float) -> Problem:
+def drawn(rng: np.random.Generator, p: int, scale: float, bent: int) -> Problem:
     """Rows of all kinds on a box, of which one coordinate is fixed; a point has room in all."""
-    inside, roots = rng.uniform(-0.5, 0.5, p), rng.normal(size=(2, p, p))
+    inside, roots = rng.uniform(-0.5, 0.5, p), rng.normal(size=(bent, p, p))
     inside[-1] = 1.0
     P = roots @ np.swapaxes(roots, 1, 2)
     A, E = rng.normal(size=(9, p)), rng.normal(size=(1, p))
     b = A @ inside + rng.uniform(-1.0, 1.0, 9)
-    b[:2] += 0.5 * (P @ inside) @ inside
+    b[:bent] += 0.5 * (P @ inside) @ inside
     b[GROUPS == 5] = (A @ inside)[GROUPS == 5] + 0.2
     lower, upper = np.full(p, -1.0), np.full(p, 2.0)
     upper[-1] = lower[-1] = 1.0
@@ -36,17 +36,20 @@ def drawn(rng: np.random.Generator, p: int, scale: float) -> Problem:
 @pytest.mark.parametrize("p", [3, 12])
 @pytest.mark.parametrize("scale", [1.0, 1e3])
 @pytest.mark.parametrize("known", [False, True])
-def test_an_answer_meets_the_optimality_conditions(p: int, scale: float, known: bool) -> None:
-    one = drawn(np.random.default_rng(p), p, scale)
+@pytest.mark.parametrize(("bent", "seed"), [(2, 0), *((0, seed) for seed in range(10))])
+def test_an_answer_meets_the_optimality_conditions(
+    p: int, scale: float, known: bool, bent: int, seed: int
+) -> None:
+    one = drawn(np.random.default_rng(p + 100 * seed), p, scale, bent)
     guess = np.zeros(p), np.zeros(9), np.zeros(2)
     if known:
         guess, _ = next(answers(one, guess, known=False))
     (x, mu, nu), left = next(answers(one, guess, known))
     assert left <= EXTENDED_TOLERANCE
     J = one.A.copy()
-    J[:2] += one.P @ x
+    J[:bent] += one.P @ x
     g = one.A @ x - one.b
-    g[:2] += 0.5 * (one.P @ x) @ x
+    g[:bent] += 0.5 * (one.P @ x) @ x
     pulled = one.center - one.gradient - J.T @ (mu + one.lean) - one.E.T @ nu
     np.testing.assert_allclose(x, np.clip(pulled, one.lower, one.upper), atol=1e-9 * scale)
     np.testing.assert_allclose(one.E @ x, one.e, atol=1e-12)
