@@ -15,13 +15,15 @@ struct Domain {
     Size blocks;
     double* systems;  // how many Newton's method may solve
 
-    // The least <a, x> over it; NaN where a lower bound of a sum's coordinate is infinite.
-    double least(const double* a, Size p) const {
-        if (blocks == 0) return at_bounds(a, 0, p);
+    // The least <a, x> times the sign over it; NaN where a lower bound of a sum's coordinate is
+    // infinite.
+    double least(const double* a, Size p, double sign = 1.0) const {
+        if (blocks == 0) return at_bounds(a, sign, 0, p);
         double found = 0.0;
         for (Size j = 0; j < blocks; ++j) {
             const Size from = first(j, p), to = first(j + 1, p);
-            found += kind[j] < HUGE_VAL ? filled(a, j, from, to) : at_bounds(a, from, to);
+            found +=
+                kind[j] < HUGE_VAL ? filled(a, sign, j, from, to) : at_bounds(a, sign, from, to);
         }
         return found;
     }
@@ -32,18 +34,18 @@ struct Domain {
     }
 
   private:
-    double at_bounds(const double* a, Size from, Size to) const {
+    double at_bounds(const double* a, double sign, Size from, Size to) const {
         return sum<double>(larger(to - from, Size(0)), [&](Size k) {
             const Size i = from + k;
-            return a[i] == 0.0 ? 0.0 : smaller(a[i] * lower[i], a[i] * upper[i]);
+            return a[i] == 0.0 ? 0.0 : smaller(sign * a[i] * lower[i], sign * a[i] * upper[i]);
         });
     }
 
     // The sum is reached by the coordinates of least slope, from the lower bounds on. The slope at
     // which it is reached is looked for by halving, as the domain is not sorted.
-    double filled(const double* a, Size j, Size from, Size to) const {
+    double filled(const double* a, double sign, Size j, Size from, Size to) const {
         const double most = kind[j] == 0.0 ? 0.0 : HUGE_VAL;  // of a slope that is worth filling
-        auto slope = [&](Size i) { return smaller(a[i], most); };
+        auto slope = [&](Size i) { return smaller(sign * a[i], most); };
         auto room = [&](double highest) {  // of the coordinates of no more slope
             return sum<double>(larger(to - from, Size(0)), [&](Size k) {
                 return slope(from + k) <= highest ? upper[from + k] - lower[from + k] : 0.0;
@@ -51,7 +53,7 @@ struct Domain {
         };
         double value = 0.0, rest = total[j], low = HUGE_VAL, high = -HUGE_VAL;
         for (Size i = from; i < to; ++i) {
-            value += a[i] == 0.0 ? 0.0 : a[i] * lower[i];
+            value += a[i] == 0.0 ? 0.0 : sign * a[i] * lower[i];
             rest -= lower[i];
             low = smaller(low, slope(i)), high = larger(high, slope(i));
         }

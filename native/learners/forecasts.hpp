@@ -31,6 +31,7 @@ constexpr double LARGEST_TERM = 1e6;      // in units of the scale, either way
 constexpr double LARGEST_TRACE = 1e4;     // of a covariance, for each of its terms
 constexpr double SLOPE_ROUNDING = 1e-14;  // of a row's largest slope
 constexpr double UNBOUNDED = -1e300;      // the lowest limit where limits cannot be compared
+constexpr double NONE_YET = 1e300;        // the lowest limit before there is any
 constexpr Size REGRESSION_LEVELS = 4, OWN_TERMS = 3;
 
 // A forecast is a line of a table: its kind, its weight or forgetting, and where it keeps what it
@@ -70,7 +71,8 @@ struct Revealed {
     const double* usual;  // the usual surprises of forecasts, one a row, 0 where not known
     const double* lags;   // limits of slots t + 1 - P and t - P for all periods, and of slot t - 1
     const double* asked;  // what functions of a user's own expect, one after the other
-    bool affine;          // the data are rows, each its slopes and its limit
+    bool affine;          // the data are rows, each what tells its slopes and its limit
+    bool infeasible;      // no decision keeps the rows
 
     bool fresh() const { return t == since; }
 };
@@ -142,7 +144,8 @@ inline void keep_levels(const Forecasts& all, const Revealed& slot, const double
             fresh ? b
                   : levels[e] + larger(all.weight(j), weight) * between(b - levels[e], -most, most);
     }
-    const double least = fresh ? b : smaller(levels[at(lowest)], b);
+    const double known = fresh ? NONE_YET : levels[at(lowest)];
+    const double least = slot.infeasible ? known : smaller(known, b);
     next[at(lowest)] = has_fixed_slopes(slot, last_data, k) ? least : UNBOUNDED;
     if (all.terms == 0) return;
     const Size fast = at(lowest + 1), slow = at(lowest + 2), trend = at(lowest + 3),

@@ -122,7 +122,7 @@ void judge_slot(const Run& run) {
 struct RememberOperands {
     Operand t, since;
     KeptOperands before;
-    Operand data, limits, usual, affine;
+    Operand data, limits, usual, affine, infeasible;
     ForecastOperands forecasts;
     KeptOperands after;
     Operand ahead, expected;
@@ -137,11 +137,17 @@ Size remember_scratch(const Operand* operands) {
 void remember_slot(const Run& run) {
     const auto& of = *reinterpret_cast<const RememberOperands*>(run.operands);
     for (Size i = 0; i < run.count; ++i) {
-        const Revealed slot = {
-            of.limits.length[0],     of.data.length[0],        *at(of.t, i),
-            *at(of.since, i),        at(of.data, i),           at(of.limits, i),
-            at(of.usual, i),         at(of.forecasts.lags, i), at(of.forecasts.asked, i),
-            *at(of.affine, i) != 0.0};
+        const Revealed slot = {of.limits.length[0],
+                               of.data.length[0],
+                               *at(of.t, i),
+                               *at(of.since, i),
+                               at(of.data, i),
+                               at(of.limits, i),
+                               at(of.usual, i),
+                               at(of.forecasts.lags, i),
+                               at(of.forecasts.asked, i),
+                               *at(of.affine, i) != 0.0,
+                               *at(of.infeasible, i) != 0.0};
         remember(of.forecasts.of(of.before, i), slot, read_only(of.before.of(i)), of.after.of(i),
                  at(of.ahead, i), at(of.expected, i));
     }
@@ -189,7 +195,7 @@ const Entry learner_parts[] = {
      "->(c),(n),(n),(n),(n),(e,n),(n),(j,n),(j),(j,n)",
      judge_slot, judge_scratch},
     {"remember",
-     "(),(),(r,d),(l,n),(n,h),(n,h),(n,h,h),(d),(n),(w,n),(),(n,a),(o,n)?,(f,g),(u),(v)"
+     "(),(),(r,d),(l,n),(n,h),(n,h),(n,h,h),(d),(n),(w,n),(),(),(n,a),(o,n)?,(f,g),(u),(v)"
      "->(r,d),(l,n),(n,h),(n,h),(n,h,h),(r,d),(f,n)",
      remember_slot, remember_scratch},
     {"weigh", "(p),(p),(k,p),(c),(k),(k),(k),()->(c),(k),(k),(k,p),(k)", weigh_pool, weigh_scratch},

@@ -127,15 +127,18 @@ struct Update {
         return absolute(total) < HUGE_VAL;
     }
 
-    // Of an infeasible slot a limit that no decision keeps counts as the nearest that one does.
-    void bring_within_reach(Size i) const {
+    // A limit above all that its row can be counts as the most of that; of an infeasible slot, one
+    // below as the least.
+    void bring_within_reach(Size i, bool infeasible) const {
         const Domain domain = of.domain.of(i);
         for (Size k = 0; k < n; ++k) {
             const double* row = at(of.A, i) + k * p;
-            const double least = domain.least(row, p);
-            if (!(counted[k] < least)) continue;
-            counted[k] = data[k * (p + 1) + p] = least;
-            own_values[k] = value(row, least, at(of.x, i));
+            const double most = 0.0 - domain.least(row, p, -1.0);  // no -0
+            const double least = infeasible ? domain.least(row, p) : -HUGE_VAL;
+            const double limit = counted[k] < least ? least : counted[k] > most ? most : counted[k];
+            if (limit == counted[k]) continue;
+            counted[k] = data[k * (p + 1) + p] = limit;
+            own_values[k] = value(row, limit, at(of.x, i));
         }
     }
 
@@ -263,7 +266,7 @@ struct Update {
         for (Size k = 0; k < n; ++k) bad = bad || values[k] > slack[k];
         const bool infeasible = bad && is_infeasible(i, known);
         if (!known) return HUGE_VAL;
-        if (infeasible) bring_within_reach(i);
+        bring_within_reach(i, infeasible);
 
         const Remembered<double> after = of.after.of(i);
         judge({n, j, t, at(of.predicted, i), values, own_values, slack, infeasible, AFFINE, -1.0},
@@ -271,7 +274,7 @@ struct Update {
         const Forecasts all = of.forecasts.of(of.kept, i);
         remember(all,
                  {n, d, t, after.tally[SINCE], data, counted, usual, at(of.forecasts.lags, i),
-                  at(of.forecasts.asked, i), true},
+                  at(of.forecasts.asked, i), true, infeasible},
                  read_only(of.kept.of(i)), of.next_kept.of(i), ahead, limits);
         expect(i, all, after.tally);
         if (!make_room(i, after)) return HUGE_VAL;

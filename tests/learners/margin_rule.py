@@ -70,6 +70,10 @@ class MarginRule:
         infeasible = bad and share_with_a_point(rows, [0.0] * self.n, self.lower, self.upper) < 0.0
         if infeasible:  # a limit that no decision keeps counts as the nearest that one does
             rows = [(a, b + max(0.0, least((a, b), self.lower, self.upper))) for a, b in rows]
+        # A limit above all that its row can be counts as the most of that.
+        rows = [
+            (a, min(b, -least(([-c for c in a], 0.0), self.lower, self.upper))) for a, b in rows
+        ]
         there, surprise = [value(row, x) for row in rows], [0.0] * self.n
         if t > 1:
             surprise = [there[i] - value(self.forecasts[self.chosen][i], x) for i in n]
@@ -93,7 +97,7 @@ class MarginRule:
         self._book(which, surprise, tolerance, infeasible, reduced)
         if t > 1:
             self._judge(x, there, tolerance)
-        self._forecast(rows)
+        self._forecast(rows, infeasible)
         sigma = [0.0] * self.n
         if t > 1:
             sigma = [m / (1.0 - 0.97 ** (t - 1)) for m in self.moments[self.chosen]]
@@ -199,7 +203,7 @@ class MarginRule:
         if self.errors[best] < 0.98 * self.errors[self.chosen]:
             self.chosen = best
 
-    def _forecast(self, rows: list[Row]) -> None:
+    def _forecast(self, rows: list[Row], infeasible: bool) -> None:
         if not self.forecasts:
             self.average = [(list(a), b) for a, b in rows]
             self.rise = [([0.0] * len(a), 0.0) for a, _ in rows]
@@ -219,7 +223,7 @@ class MarginRule:
         slopes = [a for a, _ in (self.last if self.forecasts else rows)]
         self.last = rows
         self.lowest = [
-            None if low is None or a != old else min(low, b)
+            None if low is None or a != old else low if infeasible else min(low, b)
             for low, (a, b), old in zip(self.lowest, rows, slopes, strict=True)
         ]
         ahead = [

@@ -1,4 +1,4 @@
-"""A limit that no decision keeps counts as the nearest that one does, whatever its size."""
+"""A limit beyond all that its row can be counts as the nearest that it can, whatever its size."""
 
 from __future__ import annotations
 
@@ -51,10 +51,75 @@ def test_a_reading_out_of_reach_is_as_one_at_the_end_of_it(rows: Any, slot: int)
     assert cost.sum() <= 1.5 * usual.sum()
 
 
+@pytest.mark.parametrize(
+    ("X", "rows"),
+    [(SERVERS, affine), (SERVERS, thin), (SERVERS, stacked), (SERVERS, falling_returns),
+     (coldq.Simplex(3, 100.0, cap=60.0), affine), (coldq.Simplex(3, 100.0, cap=60.0), thin)],
+)  # fmt: skip
+def test_a_limit_that_says_nothing_is_as_the_loosest_that_may(X: Any, rows: Any) -> None:
+    rng, ends, learner = np.random.default_rng(2), [], coldq.SelfTuning(X, 0.05)
+    for far in (0.0, -1e3, -1e9):  # no load at all, and below
+        state, rng = learner.init(rows(1.0).n_constraints), np.random.default_rng(2)
+        for t in range(120):
+            load = far if t % 10 == 4 else 300.0 + 10.0 * rng.standard_normal()
+            state = learner.update(
+                state, coldq.Feedback(coldq.Linear([6.0, 12.0, 14.0]), rows(load))
+            )
+        ends.append(state.x)
+    np.testing.assert_allclose(ends[1], ends[2], rtol=1e-9, atol=1e-9)
+    if X is SERVERS:  # no load is just what no server gives
+        np.testing.assert_allclose(ends[0], ends[2], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True])
+@pytest.mark.parametrize("slot", [0, 30])
+def test_limits_of_an_infeasible_slot_are_none_to_be_kept(slot: int, sparse_rows: bool) -> None:
+    p, rng, violated = 20, np.random.default_rng(0), 0
+    A = np.linspace(0.5, 1.5, p) * [[1.0], [-1.0]]
+    learner = coldq.SelfTuning(coldq.Simplex(p, float(p)), 0.05)
+    state, loss = learner.init(2), coldq.Linear(np.linspace(-1.0, -2.0, p))
+    for t in range(300):
+        b = A @ np.ones(p) + 0.02 + rng.exponential(0.3, 2)
+        violated += (A @ state.x > b + 1e-6).any()
+        b[0] = -1e6 if t == slot else b[0]
+        g = coldq.SparseAffine(sparse.csr_array(A), b) if sparse_rows else coldq.Affine(A, b)
+        state = learner.update(state, coldq.Feedback(loss, g))
+    assert int(learner.bound_report(state)["infeasible"]) == 1
+    assert int(learner.bound_report(state)["reduced"]) <= 2
+    assert violated <= 25
+
+
+def test_a_function_of_the_users_own_is_told_the_limits_that_count() -> None:
+    told: list[np.ndarray] = []
+
+    def last(limits: np.ndarray) -> np.ndarray:
+        told.append(limits[-1])
+        return limits[-1]
+
+    learner = coldq.SelfTuning(SERVERS, 0.05, forecasts=(*coldq.forecasts.SMALL_MEMORY, last))
+    state = learner.init(1)
+    for load in (300.0, -1e9, 300.0, 1e9):
+        state = learner.update(state, coldq.Feedback(coldq.Linear(np.ones(3)), affine(load)))
+        assert told[-1] == -min(max(load, 0.0), MOST)
+
+
 def test_a_margin_around_another_learner_takes_no_harm_either() -> None:
     learner = coldq.SafetyMargin(coldq.BestResponse(SERVERS), 0.05)
     few, many = (decisions(learner, affine, reading, 9) for reading in (1e5, 1e100))
     np.testing.assert_array_equal(few, many)
+
+
+def test_sparse_rows_that_a_batch_shares_are_as_dense_ones() -> None:
+    learner, rng = coldq.SelfTuning(SERVERS, 0.05), np.random.default_rng(3)
+    dense = shared = learner.init(1, batch=(2,))
+    for t in range(80):
+        load = 1e6 if t == 20 else 300.0 + 10.0 * rng.standard_normal()
+        loss = coldq.Linear(rng.uniform([[6.0, 12.0, 14.0]], 15.0, (2, 3)))
+        given = [coldq.Forecast(constraint=rows(load + 5.0)) for rows in (affine, thin)]
+        dense = learner.update(dense, coldq.Feedback(loss, affine(load), forecast=given[0]))
+        shared = learner.update(shared, coldq.Feedback(loss, thin(load), forecast=given[1]))
+        np.testing.assert_allclose(shared.x, dense.x, atol=1e-6)
+    assert shared.violated.tolist() == dense.violated.tolist()
 
 
 def test_in_a_batch_each_member_is_as_alone() -> None:
@@ -95,10 +160,10 @@ def test_numbers_whose_squares_overflow_are_refused(feedback: Any, message: str)
 def test_limits_beyond_any_forecast_are_refused() -> None:
     learner = coldq.SelfTuning(SERVERS, 0.05)
     state, none = learner.init(1), np.finfo(float).max
-    with pytest.raises(coldq.InvalidInput, match="too large"):
+    with pytest.raises(coldq.InvalidInput, match="too large|must be finite"):
         for t in range(9):  # no limit, and one, in turns
-            limit = none if t % 2 else -300.0
-            rows = coldq.Affine([-CAPACITY], [limit])
+            limit = none if t % 2 else 300.0
+            rows = coldq.QuadraticConstraint(np.eye(3)[None], [CAPACITY], [limit])
             state = learner.update(state, coldq.Feedback(coldq.Linear(np.ones(3)), rows))
             assert np.isfinite(state.predicted).all()
 

@@ -26,6 +26,7 @@ from coldq.learners.best_response import (
     native_operands,
     unanswered,
 )
+from coldq.learners.forecasts import ends_of
 from coldq.slot.constraints import Affine, LogCapacity, SparseAffine, Stacked
 from coldq.slot.constraints.constraint import Kind
 from coldq.slot.domains import scale_of
@@ -66,18 +67,6 @@ def keeps(g: Any, x: Array, R: Any, tolerance: float) -> np.ndarray:
     return ~np.any(value > slack_at(x, value, slopes, R, tolerance), axis=-1)
 
 
-def least_of(g: Affine | SparseAffine, domain: Any) -> Array:
-    """The least ``A x`` of each row on the domain; of sparse rows, on the box around it."""
-    if isinstance(g, Affine):
-        return domain.ends(g.A)[0]
-    if domain.batch:
-        return least_of(g.dense(), domain)
-    box, ends = domain.around, g.A.copy()
-    ends.eliminate_zeros()  # times an infinite bound
-    ends.data *= np.where(ends.data > 0.0, box.lower[ends.indices], box.upper[ends.indices])
-    return np.asarray(ends.sum(axis=1))
-
-
 def room_of(g: Any, domain: Any) -> Array:
     """The largest margin that each row by itself leaves a decision: ``-min over X of g^n(x)``.
 
@@ -88,36 +77,10 @@ def room_of(g: Any, domain: Any) -> Array:
         batch = np.broadcast_shapes(*(room.shape[:-1] for room in rooms))
         return np.concatenate([np.broadcast_to(r, (*batch, r.shape[-1])) for r in rooms], axis=-1)
     if isinstance(g, Affine | SparseAffine):
-        return g.b - least_of(g, domain)
+        return g.b - ends_of(g, domain)[0]
     if isinstance(g, LogCapacity) and getattr(domain, "around", None) is domain:
         return -g.value(domain.upper)
     return np.full(g.n_constraints, np.inf)
-
-
-def within_reach(g: Any, domain: Any, infeasible: np.ndarray) -> Any:
-    """The constraint, with limits that some decision keeps where a slot was `infeasible`.
-
-    A limit below what the row can be on the domain is that. So an absurd reading is no surprise of
-    its own size, but of what it asked of the decision. Affine rows and capacities alone: of others
-    that is not known in closed form.
-    """
-    if isinstance(g, Stacked):
-        parts = [within_reach(part, domain, infeasible) for part in g.parts]
-        same = all(new is old for new, old in zip(parts, g.parts, strict=True))
-        return g if same else Stacked(*parts)
-    if isinstance(g, Affine | SparseAffine):
-        least = least_of(g, domain)
-        beyond = infeasible[..., None] & (g.b < least)
-        if not beyond.any():
-            return g
-        limits = np.where(beyond, least, g.b)
-        return Affine.unchecked(g.A, limits) if isinstance(g, Affine) else g.with_limits(limits)
-    if isinstance(g, LogCapacity) and getattr(domain, "around", None) is domain:
-        most = -LogCapacity(0.0, g.scale, g.rate).value(domain.upper)[..., 0]
-        beyond = infeasible & (g.demand > most)
-        demand = np.where(beyond, most, g.demand)
-        return LogCapacity(demand, g.scale, g.rate) if beyond.any() else g
-    return g
 
 
 def has_common_point(g: Any, domain: Domain, near: Array, tolerance: float) -> np.ndarray:

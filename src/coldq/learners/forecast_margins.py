@@ -39,7 +39,6 @@ from coldq.learners.enforced_rows import (
     members_of,
     room_of,
     slack_at,
-    within_reach,
 )
 from coldq.learners.error_budget import Budget, overdraft_bound
 from coldq.learners.forecast_state import (
@@ -54,7 +53,15 @@ from coldq.learners.forecast_state import (
     TALLY_SIZE,
 )
 from coldq.learners.forecaster import Forecaster, Kept
-from coldq.learners.forecasts import Last, data_of, forecasts_of, kind_of, limits_of, with_data
+from coldq.learners.forecasts import (
+    Last,
+    data_of,
+    forecasts_of,
+    kind_of,
+    limits_of,
+    limits_within_reach,
+    with_data,
+)
 from coldq.slot.constraints import Affine, Convex, SparseAffine, Stacked
 from coldq.slot.feedback import Feedback
 
@@ -163,12 +170,12 @@ class ForecastMargins(Value):
             rows = members_of(model, some, t.shape)
             meets = has_common_point(rows, learner.domain, place[some], self.tolerance)
             infeasible[some] = ~meets
-            reachable = within_reach(model, learner.domain, infeasible > 0.0)
-            if reachable is not model:
-                constraint, beyond = reachable, limits_of(reachable) > limits_of(model)
-                g = np.where(beyond, reachable.value(state.x), g)
+        own = limits_of(constraint)
+        limits = limits_within_reach(constraint, learner.domain, infeasible > 0.0)
+        data, changed = data_of(constraint, limits), limits != own
+        if changed.any():
+            g = np.where(changed, with_data(constraint, data).value(state.x), g)
 
-        data, limits = data_of(constraint), limits_of(constraint)
         data, limits = _whole(data, (*t.shape, data.shape[-1])), _whole(limits, g.shape)
         forced = -1.0
         if given is not None:
@@ -185,7 +192,7 @@ class ForecastMargins(Value):
             past = np.zeros((*t.shape, self.forecaster.rows, data.shape[-1]))
             kept = kept._replace(past=past)
         kept, data, limits = self.forecaster.remember(
-            kept, t, tally[..., SINCE], data, limits, usual, _are_rows(constraint)
+            kept, t, tally[..., SINCE], data, limits, usual, _are_rows(constraint), infeasible
         )
         expected = self._expected(constraint, given, data, limits, tally[..., CHOSEN], g.shape)
         standing = _standing(expected, state.x)
@@ -357,7 +364,7 @@ def whole(constraint: Any, n: int) -> Any:
 
 
 def _are_rows(g: Any) -> bool:
-    """Whether the data of a constraint are rows with what tells their slopes, and their limits."""
+    """Whether each row's data are what tells its slopes, and then its limit; all of one length."""
     if isinstance(g, Stacked):
         alike = all(type(part) is type(g.parts[0]) for part in g.parts)
         return alike and all(map(_are_rows, g.parts))

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coldq.base.arrays import Array, as_array
 from coldq.base.contractions import Contraction, affine_value
@@ -122,7 +123,7 @@ class Forecaster:
 
     def remember(
         self, kept: Kept, t: Array, since: Array, data: Array, limits: Array, usual: Array,
-        affine: bool = True,
+        affine: bool = True, infeasible: ArrayLike = 0.0,
     ) -> tuple[Kept, Array, Array]:  # fmt: skip
         """What is kept after slot t, of a constraint with this data and these limits.
 
@@ -131,12 +132,23 @@ class Forecaster:
 
         Constraints of the same kind were seen since slot `since`. `usual` (J, N) are the usual
         sizes of every forecast's surprises, 0 where that is not known; `affine` says that the data
-        are rows and their limits.
+        are rows, each what tells its slopes and its limit. The lowest limits so far are those of
+        slots that were not `infeasible`.
         """
         recent, lags = Recent.of(kept.recent).recall(np.asarray(t, np.int64), self.back, limits)
         asked = self.asked(recent, t, since, limits.shape)
         past, levels, terms, coefficients, covariance, data, limits = remember_slot(
-            t, since, *kept[:-1], data, limits, usual, float(affine), lags, asked, *self.parts
+            t,
+            since,
+            *kept[:-1],
+            data,
+            limits,
+            usual,
+            float(affine),
+            infeasible,
+            lags,
+            asked,
+            *self.parts,
         )
         kept = Kept(past, levels, terms, coefficients, covariance, recent)
         return kept, data, limits

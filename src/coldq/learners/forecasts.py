@@ -33,6 +33,7 @@ from coldq.slot.constraints import (
 )
 
 MAX_LAG = 100_000  # slots that a forecast may look back
+MAX_DENSE_ENTRIES = 4_000_000  # of sparse rows that are made dense
 
 
 @describable
@@ -211,28 +212,36 @@ def forecasts_of(given: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys((Last(), *found)))
 
 
-def data_of(g: Any) -> Array:
+def data_of(g: Any, limits: Array | None = None) -> Array:
     """What of a constraint is averaged, of shape ``(..., d)``; d is 0 if nothing is.
+
+    Others than its own `limits` may stand in their place. Beside each limit of sparse rows are two
+    numbers that tell its slopes.
 
     >>> import coldq
     >>> from coldq.learners.forecasts import data_of
     >>> data_of(coldq.Affine([[1.0, 2.0]], [3.0])), data_of(coldq.LogCapacity(5.0, [1.0], [1.0]))
     (array([1., 2., 3.]), array([5.]))
     """
+    if limits is None:
+        limits = limits_of(g)
     if isinstance(g, Stacked):
-        parts = [data_of(part) for part in g.parts]
+        ends = np.cumsum([part.n_constraints for part in g.parts])[:-1]
+        own = np.split(limits, ends, axis=-1)
+        parts = [data_of(part, its) for part, its in zip(g.parts, own, strict=True)]
         batch = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
         return np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in parts], axis=-1)
     if isinstance(g, Affine):
-        return _joined(g.A, g.b)
+        return _joined(g.A, limits)
     if isinstance(g, BallRows):
-        return _joined(g.center, g.limit)
+        return _joined(g.center, limits)
     if isinstance(g, QuadraticConstraint):
-        return _joined(g.q, g.r)
+        return _joined(g.q, limits)
     if isinstance(g, SparseAffine):
-        return _joined((g.A @ _column_marks(g.dim))[:, None], g.b)
+        marks = _column_marks(g.dim)
+        return _joined(np.stack([g.A @ marks, abs(g.A) @ marks], axis=-1), limits)
     if isinstance(g, LogCapacity):
-        return g.demand[..., None]
+        return -limits
     return np.zeros(0)
 
 
@@ -265,6 +274,40 @@ def limits_of(g: Any) -> Array:
     return np.zeros(rows)
 
 
+def ends_of(g: Affine | SparseAffine, domain: Any) -> tuple[Array, Array]:
+    """The least and the greatest ``A x`` of each row on the domain; infinite where sparse rows are
+    too many to be dense."""
+    if isinstance(g, Affine):
+        return domain.ends(g.A)[:2]
+    if g.n_constraints * g.dim > MAX_DENSE_ENTRIES:
+        return np.full(g.n_constraints, -np.inf), np.full(g.n_constraints, np.inf)
+    return domain.ends(g.A.toarray())[:2]
+
+
+def limits_within_reach(g: Any, domain: Any, infeasible: np.ndarray) -> Array:
+    """The limits of rows, within what these can be on the domain.
+
+    A limit above all of that, as one that stands for none, is the most of it; where a slot was
+    `infeasible`, one below is the least. So an absurd reading is no surprise of its own size, but
+    of what it asked of the decision. Affine rows and capacities alone: of others that is not known
+    in closed form.
+    """
+    limits = limits_of(g)
+    if isinstance(g, Stacked):
+        parts = [limits_within_reach(part, domain, infeasible) for part in g.parts]
+        batch = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        return np.concatenate([np.broadcast_to(a, (*batch, a.shape[-1])) for a in parts], axis=-1)
+    if isinstance(g, Affine | SparseAffine):
+        least, most = ends_of(g, domain)
+    elif isinstance(g, LogCapacity) and getattr(domain, "around", None) is domain:
+        none = LogCapacity(0.0, g.scale, g.rate)
+        least, most = none.value(domain.upper), none.value(domain.lower)
+    else:
+        return limits
+    low, high = infeasible[..., None] & (limits < least), limits > most
+    return np.where(low, least, np.where(high, most + 0.0, limits))  # no -0
+
+
 def with_data(g: Any, data: Array) -> Any:
     """A constraint as g, with other data, whose leading axes broadcast with its own.
 
@@ -291,7 +334,8 @@ def with_data(g: Any, data: Array) -> Any:
     if isinstance(g, QuadraticConstraint):
         return QuadraticConstraint.unchecked(g.P, *_parted(data, g.q.shape[-2:]))
     if isinstance(g, SparseAffine):
-        return g.with_limits(_parted(data, (g.n_constraints, 1))[1])
+        b = _parted(data, (g.n_constraints, 2))[1]
+        return SparseAffine(g.A, b) if b.ndim == 1 else Affine(g.A.toarray(), b)
     if isinstance(g, LogCapacity):
         return LogCapacity(data[..., 0], g.scale, g.rate)
     return g
@@ -305,12 +349,12 @@ def kind_of(g: Any) -> float:
 def _words(g: Any) -> str:
     if isinstance(g, Stacked):
         return f"({' '.join(_words(part) for part in g.parts)})"
-    return f"{type(g).__name__}{getattr(g, 'n_constraints', '')}"
+    return f"{type(g).__name__} {getattr(g, 'n_constraints', '')}"
 
 
 @lru_cache(maxsize=8)
 def _column_marks(p: int) -> Array:
-    """A random number for each column: a sparse row's product with them tells its slopes apart."""
+    """A random number for each column: a row's product with them tells its slopes from others."""
     marks = np.random.default_rng(0).random(p)
     marks.flags.writeable = False
     return marks

@@ -16,7 +16,8 @@ from numpy import int64, maximum
 
 from coldq.base.arrays import Array, all_finite, put
 from coldq.base.errors import InvalidInput, StepFailed
-from coldq.learners.forecast_state import INFEASIBLE, KIND, SINCE
+from coldq.learners.forecast_state import KIND, SINCE
+from coldq.learners.forecasts import limits_within_reach
 from coldq.learners.queue_rule import QueueRule, When
 from coldq.learners.recent import Recent
 from coldq.learners.revealed import require_slot
@@ -233,6 +234,9 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
         now, past = t.astype(np.float64) if t.ndim else float(t), state.past
         if past.shape[-1] != n * (p + 1):
             past = np.zeros((*t.shape, forecaster.rows, n * (p + 1)))
+        if forecaster.own:  # which are told limits as the core will count them
+            limits = limits_within_reach(rows, domain, np.zeros(np.shape(t), bool))
+            limits = np.ascontiguousarray(np.broadcast_to(limits, state.margin.shape))
         recent, lags = state.recent.recall(t, forecaster.back, limits)
         if forecaster.own:
             tally = state.tally
@@ -268,14 +272,11 @@ def tuned_at_once(learner: Any, state: Any, feedback: Any, played: Any = None) -
     (_, predicted, slopes, points, tally, margin, ordinary, largest, record, entry, highest,
      moments, errors, past, levels, terms, coefficients, covariance, hedge, losses, weights,
      _) = found  # fmt: skip
-    infeasible = tally[..., INFEASIBLE] > state.tally[..., INFEASIBLE]
-    if infeasible.any():
-        least = domain.ends(A)[0]
-        beyond = infeasible[..., None] & (limits < least)
-        if beyond.any() and forecaster.own:
-            return None  # they are to be told what the core has counted
-        limits = np.where(beyond, least, limits)
-        recent, _ = state.recent.recall(t, forecaster.back, limits)
+    counted = past[..., 0, p :: p + 1]  # limits within what rows can be
+    if (counted != limits).any():
+        if forecaster.own:
+            return None  # the slot was infeasible
+        recent, _ = state.recent.recall(t, forecaster.back, np.ascontiguousarray(counted))
     return learner.new_state(
         t + 1, following, tally, margin, ordinary, largest, record, entry, highest, predicted,
         moments, errors, past, levels, terms, coefficients, covariance, recent, slopes, points,

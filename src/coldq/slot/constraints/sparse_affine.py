@@ -130,17 +130,10 @@ class SparseAffine(AffineRows, Value):
         >>> coldq.SparseAffine(sparse.eye_array(2), [1.0, 2.0]).tightened(0.5).b
         array([0.5, 1.5])
         """
-        return self.with_limits(self.b - row_margins(margin, self.n_constraints))
-
-    def with_limits(self, b: ArrayLike) -> SparseAffine | Affine:
-        """These rows with other limits; if they have leading axes, as a dense Affine.
-
-        >>> import coldq
-        >>> sparse = scipy_sparse()
-        >>> coldq.SparseAffine(sparse.eye_array(2), [1.0, 2.0]).with_limits([3.0, 4.0]).b
-        array([3., 4.])
-        """
-        return SparseAffine(self.A, b) if np.ndim(b) <= 1 else Affine(self.A.toarray(), b)
+        rows = row_margins(margin, self.n_constraints)
+        if rows.ndim > 1:
+            return Affine(self.A.toarray(), self.b - rows)
+        return SparseAffine(self.A, self.b - rows)
 
     def largest(self, domain: Domain) -> tuple[Array, bool]:
         """``max over the domain and the rows of |g|``; a bound on a polytope, else exact."""
