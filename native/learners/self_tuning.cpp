@@ -127,15 +127,17 @@ struct Update {
         return absolute(total) < HUGE_VAL;
     }
 
-    // A limit above all that its row can be counts as the most of that; of an infeasible slot, one
-    // below as the least.
+    // A limit above all that its row can be, by more than all of that, counts as that far above; of
+    // an infeasible slot, one below as the least.
     void bring_within_reach(Size i, bool infeasible) const {
         const Domain domain = of.domain.of(i);
         for (Size k = 0; k < n; ++k) {
             const double* row = at(of.A, i) + k * p;
-            const double most = 0.0 - domain.least(row, p, -1.0);  // no -0
-            const double least = infeasible ? domain.least(row, p) : -HUGE_VAL;
-            const double limit = counted[k] < least ? least : counted[k] > most ? most : counted[k];
+            const double least = domain.least(row, p), most = -domain.least(row, p, -1.0);
+            const double loosest = most + (most - least);
+            double limit = counted[k];
+            if (limit > loosest) limit = loosest;
+            if (infeasible && limit < least) limit = least;
             if (limit == counted[k]) continue;
             counted[k] = data[k * (p + 1) + p] = limit;
             own_values[k] = value(row, limit, at(of.x, i));

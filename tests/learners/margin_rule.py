@@ -45,6 +45,10 @@ def least(row: Row, lower: np.ndarray, upper: np.ndarray) -> float:
     return sum(min(a * low, a * high) for a, low, high in ends) - row[1]
 
 
+def flipped(slopes: Sequence[float]) -> list[float]:
+    return [-a for a in slopes]
+
+
 class MarginRule:
     """What is kept from slot to slot, and `margin`, what the rows of the next are tightened by."""
 
@@ -70,9 +74,16 @@ class MarginRule:
         infeasible = bad and share_with_a_point(rows, [0.0] * self.n, self.lower, self.upper) < 0.0
         if infeasible:  # a limit that no decision keeps counts as the nearest that one does
             rows = [(a, b + max(0.0, least((a, b), self.lower, self.upper))) for a, b in rows]
-        # A limit above all that its row can be counts as the most of that.
+        # A limit is above all that its row can be by no more than all of that.
+        ends = [
+            (
+                least((a, 0.0), self.lower, self.upper),
+                -least((flipped(a), 0.0), self.lower, self.upper),
+            )
+            for a, _ in rows
+        ]
         rows = [
-            (a, min(b, -least(([-c for c in a], 0.0), self.lower, self.upper))) for a, b in rows
+            (a, min(b, 2.0 * most - low)) for (a, b), (low, most) in zip(rows, ends, strict=True)
         ]
         there, surprise = [value(row, x) for row in rows], [0.0] * self.n
         if t > 1:

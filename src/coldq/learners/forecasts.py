@@ -287,10 +287,10 @@ def ends_of(g: Affine | SparseAffine, domain: Any) -> tuple[Array, Array]:
 def limits_within_reach(g: Any, domain: Any, infeasible: np.ndarray) -> Array:
     """The limits of rows, within what these can be on the domain.
 
-    A limit above all of that, as one that stands for none, is the most of it; where a slot was
-    `infeasible`, one below is the least. So an absurd reading is no surprise of its own size, but
-    of what it asked of the decision. Affine rows and capacities alone: of others that is not known
-    in closed form.
+    A limit above all of that by more than its width, as one that stands for none, is that far
+    above; where a slot was `infeasible`, one below is the least. So an absurd reading is no
+    surprise of its own size. Affine rows and capacities alone: of others that is not known in
+    closed form.
     """
     limits = limits_of(g)
     if isinstance(g, Stacked):
@@ -304,8 +304,10 @@ def limits_within_reach(g: Any, domain: Any, infeasible: np.ndarray) -> Array:
         least, most = none.value(domain.upper), none.value(domain.lower)
     else:
         return limits
-    low, high = infeasible[..., None] & (limits < least), limits > most
-    return np.where(low, least, np.where(high, most + 0.0, limits))  # no -0
+    with np.errstate(invalid="ignore"):
+        loosest = most + (most - least)
+    limits = np.where(limits > loosest, loosest, limits)
+    return np.where(infeasible[..., None] & (limits < least), least, limits)
 
 
 def with_data(g: Any, data: Array) -> Any:
