@@ -434,16 +434,14 @@ class InteriorPoint {
         }
         first_.solve(z);
         Number* const common = z + m;  // the steps of s in the second system
-        const auto set_totals = [&] {  // of each group, what its rows pull at its s
-            copy(soft, given.groups, d.s);
-            for (Size r = 0; r < n; ++r) d.s[given.group_of(r)] += z[r] * moving[given.group_of(r)];
-        };
-        set_totals();
         for (Size k = 0; k < given.groups; ++k)
-            if (place[k] >= 0) common[place[k]] = d.s[k];
+            if (place[k] >= 0) common[place[k]] = soft[k];
+        for (Size r = 0; r < n; ++r)
+            if (place[given.group_of(r)] >= 0) common[place[given.group_of(r)]] += z[r];
         second_.solve(common);
         for (Size k = 0; k < shared; ++k) add_multiple(z, -common[k], beside + k * m, m);
-        set_totals();
+        copy(soft, given.groups, d.s);
+        for (Size r = 0; r < n; ++r) d.s[given.group_of(r)] += z[r] * moving[given.group_of(r)];
         for (Size k = 0; k < given.groups; ++k)
             d.s[k] = place[k] >= 0 ? common[place[k]] : d.s[k] * own(k);
         copy(right, p, d.x);
